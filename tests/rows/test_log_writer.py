@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyhudi.errors import WriteFailed
+from pyhudi.errors import UnsupportedTable, WriteFailed
 from pyhudi.format.delete_block import deleted_keys
 from pyhudi.format.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
 from pyhudi.format.spark_schema import SparkSchema
@@ -25,10 +26,13 @@ from pyhudi.rows.log_spec import CountedInstants, MergeSpec
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
 from pyhudi.rows.spec import (
+    BY_POSITION,
     COMMIT_TIME,
     DELETE,
     EVENT_TIME,
     GROUP,
+    REFUSE,
+    REWRITE,
     FileSystemSpec,
     GroupPlan,
     WriteSpec,
@@ -209,6 +213,70 @@ def test_a_new_key_does_not_go_to_a_log_under_an_index_that_looks_keys_up(tmp_pa
     with pytest.raises(WriteFailed, match="'new' was taken for one of"):
         log(write, base, [("new", "1", 9, False)])
     assert not list((tmp_path / "p").glob(".*.log.*")), "nothing is left of a failed log"
+
+
+def doubled(root: Path, **more: Any) -> Stat:
+    """A base file in several row groups, which has the key ``c`` in two of them."""
+    rows = [{"id": f"{n:05}", "name": "a", "price": 1.0, "ts": 5} for n in range(3_000)]
+    rows[7]["id"] = rows[2_000]["id"] = "c"
+    return insert(write_of(root, T1, row_group_rows=1_024, **more), rows_of(rows), "p")
+
+
+def doubles(root: Path, base: Stat, copies: str, gone: bool = False, **more: Any) -> Stat:
+    """Write the doubled key and another one to a log, or what takes its place."""
+    plan = GroupPlan(0, base["file_id"], "p", base["path"], T1, None, 1, copies)
+    rows = table_of([("c", "new", 9, gone), ("00001", "new", 9, False)])
+    write = write_of(root, T2, row_group_rows=1_024, **more)
+    (stat,) = run(write_groups(write, {0: plan}), with_columns(rows, **{GROUP: 0}))
+    return stat
+
+
+@pytest.mark.parametrize("memory_bytes", [1, 96 << 20], ids=["routed", "held"])
+@pytest.mark.parametrize("keys_known", [True, False])
+@pytest.mark.parametrize("layout", [1, 2])
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_key_that_a_base_file_has_twice_makes_a_new_base_file(
+    tmp_path: Path, layout: int, keys_known: bool, gone: bool, memory_bytes: int
+) -> None:
+    more = {"layout": layout, "keys_known": keys_known, "memory_bytes": memory_bytes}
+    base = doubled(tmp_path, layout=layout)
+    stat = doubles(tmp_path, base, REWRITE, gone, **more)
+    assert stat["log_version"] is None
+    assert not list((tmp_path / "p").glob(".*.log.*"))
+    held = pq.ParquetFile(tmp_path / stat["path"]).read(columns=["id", "name"]).to_pylist()
+    assert [row["name"] for row in held if row["id"] == "c"] == ([] if gone else ["new", "new"])
+    assert len(held) == (2_998 if gone else 3_000)
+    assert sum(row["name"] == "new" for row in held) == (1 if gone else 3)
+    assert (stat["num_updates"], stat["num_deletes"]) == ((1, 2) if gone else (3, 0))
+
+
+def test_positions_tell_the_rows_of_a_key_apart_if_the_base_file_stays(tmp_path: Path) -> None:
+    base = doubled(tmp_path)
+    stat = doubles(tmp_path, base, BY_POSITION)
+    assert (stat["log_version"], stat["copies"]) == (1, 1)
+    held = [row for row in merged(write_of(tmp_path, T2), tmp_path, base, [stat]) if row[1] != "a"]
+    assert held == [("00001", "new", 9), ("c", "new", 9), ("c", "new", 9)]
+    plain = log(write_of(tmp_path, T3), base, [("00001", "once", 9, False)])
+    assert plain["copies"] == 0
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_a_key_that_a_base_file_has_twice_is_refused_if_that_cannot_be_written_anew(
+    tmp_path: Path, layout: int
+) -> None:
+    base = doubled(tmp_path, layout=layout)
+    with pytest.raises(UnsupportedTable, match="has the key 'c' more than once.*Compact the table"):
+        doubles(tmp_path, base, REFUSE, layout=layout)
+    assert not list((tmp_path / "p").glob(".*.log.*"))
+
+
+def test_keys_that_share_a_hash_are_no_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = base_of(tmp_path, 2)
+    monkeypatch.setattr(log_writer, "key_hashes", lambda keys: np.zeros(len(keys), np.uint64))
+    stat = log(write_of(tmp_path, T2), base, [("a", "1", 9, False), ("b", "2", 9, False)])
+    assert (stat["log_version"], stat["copies"]) == (1, 0)
 
 
 @pytest.mark.parametrize("layout", [1, 2])

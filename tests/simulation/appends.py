@@ -75,7 +75,7 @@ class Append(Upsert):
         write = cast("Any", SimpleNamespace(
             table=transaction.table, config=transaction.table.config, view=view,
             transaction=transaction,
-            index=kind_of(resolve_write({}, transaction.table.config.raw, {})),
+            index=kind_of(resolve_write({}, transaction.table.config.raw, {})), only_logs=False,
         ))  # fmt: skip
         found = self._found(write, machine, files)
         placed, assignment = self._placed(write, machine, found)

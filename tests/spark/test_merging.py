@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import pyhudi
+from pyhudi.errors import UnsupportedTable
+from pyhudi.writes import operations
 from pyhudi.writes.collected import Collected
 from pyhudi.writes.grouped import Grouped
 from tests.spark.tables import (
     DELETED,
+    INDEX,
     KEY,
     OPTIONS,
     ORDERING,
     PARTITION,
     TYPE,
     VERSION,
+    HudiTable,
     Lake,
     model_of,
     refused,
@@ -250,9 +256,16 @@ def test_updates_keep_the_meta_columns_of_the_rows_that_they_leave_alone(lake: L
     assert f"x/{newest}" in table.base_files()
 
 
-def test_each_copy_of_a_key_is_changed_and_deleted(lake: Lake) -> None:
+COW: dict[str, str] = {}
+MOR = {TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+KINDS = [COW, *({**MOR, VERSION: version} for version in "689")]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=["cow", "mor 6", "mor 8", "mor 9"])
+
+
+@each_kind
+def test_each_copy_of_a_key_is_changed_and_deleted(lake: Lake, kind: dict[str, str]) -> None:
     """Inserts look no key up: they may leave copies, here in two files."""
-    table = lake.table()
+    table = lake.table(options={**OPTIONS, **kind})
     for name in ("a", "b"):
         rows = [(1, name, 1, "x"), (2, name, 1, "x")]
         table.write(rows, "insert", hoodie__parquet__small__file__limit="0")
@@ -263,6 +276,96 @@ def test_each_copy_of_a_key_is_changed_and_deleted(lake: Lake) -> None:
 
     table.write([(1, "c", 10, "x")], "delete")
     assert sorted(r.name for r in table.df().collect()) == ["a", "b"]
+
+
+COPIES = [(1, "a", 1, "x"), (1, "b", 2, "x"), (2, "c", 1, "x"), (2, "d", 1, "x"), (3, "e", 1, "x")]
+
+
+def _filled_with_copies(lake: Lake, kind: dict[str, str], logged: bool = False) -> HudiTable:
+    """A file that has the keys 1 and 2 twice, beside a log of row 3 if that is ``logged``."""
+    table = lake.table(options={**OPTIONS, **kind})
+    table.write(COPIES, "bulk_insert")
+    if logged:
+        table.write([(3, "e", 2, "x")])
+    return table
+
+
+def _names(table: HudiTable) -> list[str]:
+    return sorted(row.name for row in table.df().collect())
+
+
+@each_kind
+def test_each_copy_in_one_file_is_changed_and_deleted(lake: Lake, kind: dict[str, str]) -> None:
+    table = _filled_with_copies(lake, kind)
+    table.write([(1, "u", 9, "x"), (3, "u", 9, "x")])
+    assert _names(table) == ["c", "d", "u", "u", "u"]
+    table.write([(2, "", 9, "x")], "delete")
+    assert _names(table) == ["u", "u", "u"]
+    if kind:
+        pyhudi.compact(table.path)
+        assert _names(table) == ["u", "u", "u"]
+
+
+@one_way
+def test_copies_beside_a_log_are_changed_by_their_positions(lake: Lake) -> None:
+    table = _filled_with_copies(lake, MOR, logged=True)
+    table.write([(1, "u", 9, "x")])
+    table.write([(2, "", 9, "x")], "delete")
+    assert len(table.base_files()) == 1
+    assert _names(table) == ["e", "u", "u"]
+    pyhudi.compact(table.path)
+    assert _names(table) == ["e", "u", "u"]
+
+
+@one_way
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_copies_that_no_position_tells_apart_for_good_are_refused(lake: Lake, version: str) -> None:
+    """In version 6 beside any log; in later ones beside a planned compaction."""
+    table = _filled_with_copies(lake, {**MOR, VERSION: version}, logged=True)
+    if version == "9":
+        pyhudi.compact(table.path, op="schedule")
+    files = sorted(Path(table.path).glob("x/*"))
+    with pytest.raises(UnsupportedTable, match="has the key '1' more than once") as refusal:
+        table.write([(1, "u", 9, "x")])
+    assert "Nothing was written. Compact the table" in str(refusal.value)
+    assert sorted(Path(table.path).glob("x/*")) == files
+    assert _names(table) == ["a", "b", "c", "d", "e"]
+
+    pyhudi.compact(table.path, op="run" if version == "9" else "scheduleandexecute")
+    table.write([(1, "u", 9, "x")])
+    assert _names(table) == ["c", "d", "e", "u", "u"]
+
+
+@one_way
+def test_a_compaction_planned_meanwhile_takes_no_file_whose_copies_are_in_a_log(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _filled_with_copies(lake, MOR, logged=True)
+    commit = operations.commit
+
+    def planned_before(*given: Any) -> Any:
+        monkeypatch.setattr(operations, "commit", commit)
+        pyhudi.compact(table.path, op="schedule")
+        return commit(*given)
+
+    monkeypatch.setattr(operations, "commit", planned_before)
+    with pytest.raises(UnsupportedTable, match="has the key '1' more than once"):
+        table.write([(1, "u", 9, "x")])
+    pyhudi.compact(table.path, op="run")
+    assert _names(table) == ["a", "b", "c", "d", "e"]
+
+
+@one_way
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_copies_in_the_base_file_of_a_bucket_are_changed_and_deleted(
+    lake: Lake, version: str
+) -> None:
+    bucket = {INDEX: "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    table = lake.table(options={**OPTIONS, **MOR, VERSION: version, **bucket})
+    table.write(COPIES, "bulk_insert")
+    assert len(_names(table)) == 5
+    table.write([(1, "u", 9, "x"), (7, "n", 9, "x")])
+    assert _names(table) == ["c", "d", "e", "n", "u", "u"]
 
 
 def test_the_way_under_test_is_the_way_taken(

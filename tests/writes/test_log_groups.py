@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
-from pyhudi.rows.spec import GroupPlan
+from pyhudi.rows.spec import BY_POSITION, REFUSE, REWRITE, GroupPlan
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.placement.assign import Sizing, assign
 from pyhudi.writes.placement.log_groups import LogGroups
@@ -21,6 +21,7 @@ def file(name: str, size: int = 100) -> BaseFile:
     return BaseFile("p", f"{name}_0-0-0_{T1}.parquet", FileId(name), T1, size, 10)
 
 
+GROUP = ("p", FileId("a"))
 PLAN = GroupPlan(0, "a", "p", f"p/a_0-0-0_{T1}.parquet", T1)
 
 
@@ -41,7 +42,31 @@ def test_a_log_of_layout_1_has_the_instant_of_its_slice_and_the_next_version(
     groups = LogGroups(layout, {("p", FileId("a")): 3}, planned)
     found = groups.logged(PLAN)
     assert (found.base_instant, found.log_version) == named
-    assert replace(found, log_version=None, base_instant=T1) == PLAN
+    assert replace(found, log_version=None, base_instant=T1, copies=PLAN.copies) == PLAN
+
+
+HELD, COMPACTS, LOGS_MERGE = {GROUP: 3}, {GROUP: T2}, {GROUP: None}
+
+
+@pytest.mark.parametrize(
+    ("groups", "copies"),
+    [
+        (LogGroups(1, {}, {}), REWRITE),
+        (LogGroups(2, {}, {}), REWRITE),
+        (LogGroups(1, HELD, {}), REFUSE),
+        (LogGroups(2, HELD, {}), BY_POSITION),
+        (LogGroups(2, HELD, LOGS_MERGE), BY_POSITION),
+        (LogGroups(2, HELD, COMPACTS), REFUSE),
+        (LogGroups(2, {}, COMPACTS), REFUSE),
+        (LogGroups(2, {}, {}, placed=False), REWRITE),
+        (LogGroups(2, HELD, {}, placed=False), REFUSE),
+        (LogGroups(2, {}, {}, placed=False, alone=True), REFUSE),
+    ],
+)
+def test_copies_of_a_key_are_logged_only_where_positions_tell_them_apart(
+    groups: LogGroups, copies: str
+) -> None:
+    assert groups.logged(PLAN).copies == copies
 
 
 def test_known_keys_go_to_logs_and_new_ones_to_small_groups_without_logs() -> None:

@@ -7,69 +7,116 @@ positions for all its rows or for none (spec/log_files.md L3). Layout 1 has no p
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import WriteFailed
+from pyhudi.errors import UnsupportedTable, WriteFailed
 from pyhudi.format.avro_writing import framed_columns
 from pyhudi.format.delete_block import delete_content, inexact
 from pyhudi.format.log_blocks import BlockType, HeaderKey, framed_content
 from pyhudi.rows.base_file import Counts, TableFiles
+from pyhudi.rows.hashing import Hashes, key_hashes
 from pyhudi.rows.incoming import Inbox, IncomingRows
 from pyhudi.rows.log_stream import BLOCK_BYTES, LogStream
+from pyhudi.rows.merge import Merge
 from pyhudi.rows.merge_rules import Mask, Positions, as_mask, ordering_values
 from pyhudi.rows.meta_columns import TEXT, constant
 from pyhudi.rows.old_file import OldFile
 from pyhudi.rows.rows import Sequencer, joined, single, without_deletes
 from pyhudi.rows.spec import (
+    BY_POSITION,
     COMMIT_TIME_COLUMN,
     DELETE,
     FILE_NAME_COLUMN,
     KEY_COLUMN,
     PARTITION_COLUMN,
+    REWRITE,
     SEQNO_COLUMN,
     SOFT_DELETE,
     GroupPlan,
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """The rows of one unit of the base file whose keys come: their places in the file, the
+    ``picks`` of incoming rows of that unit, and the hashes of the keys."""
+
+    unit: int
+    places: Positions
+    picks: Positions
+    hashes: Hashes
+
+
 class LogAppend:
     """Collects the rows of one group, then writes them to one log file.
 
-    The keys of the base file are read also in layout 1, if each row's key must be among them: a
-    lookup may take a new key for one with the same hash.
+    The keys of the base file are read in layout 1 too: a lookup may take a new key for one with the
+    same hash, and readers that merge by key find one row of each. A key that the base file has more
+    than once gets what the plan says for ``copies``.
     """
 
     def __init__(
         self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
     ) -> None:
         self._files, self._plan, self._schema = files, plan, schema
+        self._sequencer, self._rows = sequencer, 0
         self._old = None
-        if plan.base_file is not None and (files.spec.layout > 1 or files.spec.keys_known):
+        if plan.base_file is not None:
             self._old = OldFile(files, plan.base_file, schema, plan.names)
         keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
         self._inbox = Inbox(files.spec, self._old, keyed)
-        self._log = LogFileWriter(files, plan, schema, sequencer)
 
     def add(self, incoming: pa.Table) -> None:
         """Take incoming rows."""
+        self._rows += incoming.num_rows
         self._inbox.add(incoming)
 
     def finish(self) -> dict[str, object]:
-        """Write the log; returns its row of ``STAT_SCHEMA``."""
+        """Write the log, or a new base file; returns its row of ``STAT_SCHEMA``."""
         incoming = self._inbox.settled()
         try:
-            if self._old is not None:
-                self._place(self._old, incoming)
-            for rest in incoming.rest():
-                self._check_known(rest)
-                self._log.add(rest, None)
-            return self._log.close()
+            found = [] if self._old is None else list(self._place(self._old, incoming))
+            copied = None if self._old is None else _copied(self._old, found)
+            if copied is not None and self._plan.copies == REWRITE:
+                plan = replace(self._plan, log_version=None)
+                merge = Merge(self._files, plan, self._schema, self._sequencer)
+                return merge.write(incoming, self._rows)
+            if copied is not None and self._plan.copies != BY_POSITION:
+                raise self._refused(copied)
+            return self._logged(incoming, found) | {"copies": int(copied is not None)}
         finally:
             incoming.close()
             if self._old is not None:
                 self._old.close()
+
+    def _place(self, old: OldFile, incoming: IncomingRows) -> Iterator[_Match]:
+        """The places of the rows whose keys the base file has, in its order."""
+        start = 0
+        for number, keys in enumerate(old.unit_keys()):
+            rows = incoming.of_unit(number)
+            if rows.num_rows:
+                found = pc.index_in(keys, value_set=single(rows.column(KEY_COLUMN)))
+                at = np.flatnonzero(as_mask(pc.is_valid(found)))
+                picks = found.drop_null().to_numpy().astype(np.int64)
+                yield _Match(number, at + start, picks, key_hashes(keys.take(pa.array(at))))
+            start += len(keys)
+
+    def _logged(self, incoming: IncomingRows, found: Sequence[_Match]) -> dict[str, object]:
+        log = LogFileWriter(self._files, self._plan, self._schema, self._sequencer)
+        for match in found:
+            rows = incoming.of_unit(match.unit)
+            incoming.settle(match.unit, match.picks)
+            placed = match.places if self._files.spec.layout > 1 else None
+            log.add(rows.take(pa.array(match.picks)), placed)
+        for rest in incoming.rest():
+            self._check_known(rest)
+            log.add(rest, None)
+        return log.close()
 
     def _check_known(self, rest: pa.Table) -> None:
         """``WriteFailed`` for a new key under an index whose lookup does not see logs.
@@ -87,19 +134,33 @@ class LogAppend:
             misplaced=key,
         )
 
-    def _place(self, old: OldFile, incoming: IncomingRows) -> None:
-        """Write the rows whose keys the base file has, in its order."""
-        start = 0
-        for number, keys in enumerate(old.unit_keys()):
-            rows = incoming.of_unit(number)
-            if rows.num_rows:
-                found = pc.index_in(keys, value_set=single(rows.column(KEY_COLUMN)))
-                at = np.flatnonzero(as_mask(pc.is_valid(found)))
-                picks = found.drop_null().to_numpy().astype(np.int64)
-                incoming.settle(number, picks)
-                placed = at + start if self._files.spec.layout > 1 else None
-                self._log.add(rows.take(pa.array(picks)), placed)
-            start += len(keys)
+    def _refused(self, key: str) -> UnsupportedTable:
+        path = self._plan.base_file
+        return UnsupportedTable(
+            f"The base file '{path}' has the key {key!r} more than once. Readers that merge a log "
+            "by key would change one of the rows and keep the others, and the file has logs or is "
+            "to be compacted, so it cannot be written anew. Nothing was written. Compact the table "
+            "first (CALL run_compaction, or pyhudi.compact), then run it again; a writer without "
+            "coordination needs another hoodie.write.concurrency.mode for it, too.",
+            feature="logs of a key that a base file has more than once",
+            path=path,
+        )
+
+
+def _copied(old: OldFile, found: Sequence[_Match]) -> str | None:
+    """One of the keys that were found more than once in the base file; None if there is none."""
+    hashes = np.sort(np.concatenate([np.zeros(0, np.uint64), *(each.hashes for each in found)]))
+    suspects = hashes[1:][hashes[1:] == hashes[:-1]]
+    if not len(suspects):
+        return None
+    # Two keys may have one hash.
+    seen: set[str] = set()
+    for keys in old.unit_keys():
+        for key in keys.filter(pa.array(np.isin(key_hashes(keys), suspects))).to_pylist():
+            if key in seen:
+                return str(key)
+            seen.add(key)
+    return None
 
 
 class LogFileWriter:

@@ -75,19 +75,25 @@ class Merge:
         """Merge and write; returns the file's row of ``STAT_SCHEMA``."""
         incoming = self._inbox.settled()
         try:
-            return self._write(incoming)
+            return self.write(incoming, self._rows)
         finally:
             incoming.close()
+
+    def write(self, incoming: IncomingRows, rows: int) -> dict[str, object]:
+        """``finish`` for incoming rows that the caller has taken and closes, ``rows`` in all."""
+        try:
+            return self._write(incoming, rows)
+        finally:
             if self._old is not None:
                 self._old.close()
 
-    def _write(self, incoming: IncomingRows) -> dict[str, object]:
+    def _write(self, incoming: IncomingRows, rows: int) -> dict[str, object]:
         spec, old = self._files.spec, self._old
         if old is None:
-            footer = Footer(spec.bloom, self._rows)
+            footer = Footer(spec.bloom, rows)
             writer = BaseFileWriter(self._files, self._plan, self._schema, footer)
         else:
-            most = old.rows + self._rows
+            most = old.rows + rows
             entries = old.metadata.metadata or {}
             kept_filter = reusable_filter(spec.bloom, entries, most, self._plan.base_file or "")
             footer = Footer(spec.bloom, most, kept_filter)

@@ -56,10 +56,12 @@ STAT_SCHEMA = pa.schema(
         ("change_log", pa.string()),
         ("change_log_bytes", pa.int64()),
         ("log_version", pa.int64()),
+        ("copies", pa.int64()),
     ]
 )
 """One row per base file written, with its change log, or per log file, which has a version; paths
-are relative to the table, ``marker`` is CREATE, MERGE or APPEND."""
+are relative to the table, ``marker`` is CREATE, MERGE or APPEND. ``copies`` is 1 for a log that
+changes a key which the base file has more than once."""
 
 STAT_DDL = ", ".join(
     f"{column.name} {'string' if pa.types.is_string(column.type) else 'bigint'}"
@@ -136,13 +138,19 @@ def _s3(options: dict[str, str]) -> fs.S3FileSystem:
         return fs.S3FileSystem(**settings)
 
 
+#: what becomes of rows for a log whose key the base file has more than once: a new base file takes
+#: its place; they are logged, as their positions tell the copies apart; the write is refused
+REWRITE, BY_POSITION, REFUSE = "rewrite", "position", "refuse"
+
+
 @dataclass(frozen=True, slots=True)
 class GroupPlan(ByValue):
     """One file group to write: a new one if ``base_file`` is ``None``, otherwise a merge into it.
 
     ``base_file`` is relative to the table; ``base_instant`` is the instant in its name. ``names``
     is set if the file's name of a column, or of a part of it, differs from the table's. With a
-    ``log_version`` the rows go to a log of that version beside the base file, if there is one.
+    ``log_version`` the rows go to a log of that version beside the base file, if there is one;
+    ``copies`` says what is done instead if the base file has one of their keys more than once.
     """
 
     ordinal: int
@@ -152,6 +160,7 @@ class GroupPlan(ByValue):
     base_instant: str | None = None
     names: FileNames | None = None
     log_version: int | None = None
+    copies: str = REFUSE
 
 
 @dataclass(frozen=True, slots=True)

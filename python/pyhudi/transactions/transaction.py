@@ -110,7 +110,8 @@ class Transaction(RunningInstant):
         super().__init__(writer, action, operation, groups)
         #: the micro-batch whose rows these are
         self.epoch: Epoch | None = None
-        #: the groups in which a log has deleted rows of our keys
+        #: the groups in which a log has deleted rows of our keys, or whose base file has some of
+        #: our keys more than once: our logs need these base files
         self.revived: frozenset[Group] = frozenset()
         #: whether the place of a log among others decides which rows win, not the rows themselves
         self.ordered = True

@@ -47,6 +47,7 @@ def run_operation(write: Write) -> Committed:
     transaction.check_updates(plan.updated, plan.created, plan.swept)
     transaction.inflight(plan.profile)
     written = plan.write()
+    transaction.revived |= written.leaning
     if transaction.epoch is not None and not written.files and single_pass(write):
         raise NothingArrived
     replaced = way.replaced(written)

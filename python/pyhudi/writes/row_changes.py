@@ -3,7 +3,8 @@
 Spark evaluates the statement on one state of the table and spools each change with the row's key
 and the number of its file. The write is an upsert of these rows, but without a lookup of the groups
 of old rows: they are known. A new row whose key exists would silently become an update, so it is
-refused.
+refused. A row that the statement leaves with ``_hoodie_is_deleted`` true is a delete, as in an
+upsert: readers of logs take it for one.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import BooleanType, DataType, StructType
 
 from pyhudi.config import WriteOptions
 from pyhudi.errors import InvalidRecord, WriteFailed
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of, rows_move
-from pyhudi.rows.spec import DELETE
+from pyhudi.rows.spec import DELETE, SOFT_DELETE
 from pyhudi.writes.fitted import named
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.writes.prepare import HOME, STAYS, Prepared, Survey, timestamp_format
@@ -35,6 +36,8 @@ IDENTITY = (RECORD_KEY, PARTITION_PATH, HOME)
 BETWEEN = "\0"
 NEW_KEY, NEW_PATH = "_pyhudi_new_key", "_pyhudi_new_path"
 STEP = "_pyhudi_step"
+#: whether the new values of an updated row say that it is deleted
+MARKED = "_pyhudi_marked"
 #: keys that an error names
 SHOWN = 5
 
@@ -49,6 +52,8 @@ def prepare_changes(
 ) -> Prepared:
     """Changes as rows of an upsert, with ``HOME`` for rows that are in the table.
 
+    An updated row that ``_hoodie_is_deleted`` marks is deleted where it is, unless its ordering
+    value is smaller than the stored one; a new row so marked is left out.
     A row whose partition changes is deleted in the old and inserted in the new partition; under a
     global index ``hoodie.*.index.update.partition.path`` may leave it where it is, with its old
     partition values, which ``with_homes`` looks up. New rows
@@ -62,8 +67,9 @@ def prepare_changes(
         everywhere = kind_of(options).everywhere
         rows = rows.withColumn(STAYS, F.lit(False))
         if everywhere and not rows_move(options):
-            rows = rows.withColumn(STAYS, _is(UPDATED) & (F.col(PARTITION_PATH) != path))
+            rows = rows.withColumn(STAYS, _remains() & (F.col(PARTITION_PATH) != path))
             path = F.when(_is(UPDATED), F.col(PARTITION_PATH)).otherwise(path)
+        path = F.when(F.col(MARKED), F.col(PARTITION_PATH)).otherwise(path)
         rows = rows.withColumn(NEW_PATH, path)
         if config.record_key_fields:
             key = record_key(rows.schema, config.record_key_fields, named_keys)
@@ -122,7 +128,7 @@ def _numbered(texts: Sequence[str]) -> Column:
 
 
 def _identified(changes: DataFrame, target: StructType) -> DataFrame:
-    """The changes with all columns of the table."""
+    """The changes with all columns of the table and ``MARKED``; marked new rows are left out."""
     given = {f.name: f.dataType for f in changes.schema.fields}
 
     def value(name: str, kind: DataType) -> Column:
@@ -133,11 +139,19 @@ def _identified(changes: DataFrame, target: StructType) -> DataFrame:
         return named(name) if same else named(name).cast(kind)
 
     values = [value(f.name, f.dataType).alias(f.name) for f in target.fields]
-    return changes.select(CHANGE, *IDENTITY, *values)
+    rows = changes.select(CHANGE, *IDENTITY, *values)
+    if SOFT_DELETE not in given or not isinstance(target[SOFT_DELETE].dataType, BooleanType):
+        return rows.withColumn(MARKED, F.lit(False))
+    marked = F.coalesce(F.col(SOFT_DELETE), F.lit(False))
+    return rows.where(~(_is(INSERTED) & marked)).withColumn(MARKED, _is(UPDATED) & marked)
 
 
 def _is(kind: str) -> Column:
     return F.col(CHANGE) == kind
+
+
+def _remains() -> Column:
+    return _is(UPDATED) & ~F.col(MARKED)
 
 
 def _moves() -> Column:
@@ -210,7 +224,7 @@ def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: 
 
 def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:
     """Each row at its place; a row that moves comes twice, as a delete and as an insert."""
-    home, gone = F.col(HOME), _is(DELETED)
+    home, gone = F.col(HOME), _is(DELETED) | F.col(MARKED)
     path = F.when(gone, F.col(PARTITION_PATH)).otherwise(F.col(NEW_PATH))
 
     def step(path: Column, home: Column, gone: Column) -> Column:
@@ -223,10 +237,11 @@ def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:
         departure = step(F.col(PARTITION_PATH), home, F.lit(True))
         steps = F.when(_moves(), F.array(arrival, departure)).otherwise(steps)
     exploded = rows.select(
-        _key().alias(RECORD_KEY), F.explode(steps).alias(STEP), *map(named, names)
+        _key().alias(RECORD_KEY), MARKED, F.explode(steps).alias(STEP), *map(named, names)
     )
     # The delete of a moved row has no values, so no ordering value can prevent it.
-    values = [F.when(~F.col(f"{STEP}.{DELETE}"), named(name)).alias(name) for name in names]
+    valued = ~F.col(f"{STEP}.{DELETE}") | F.col(MARKED)
+    values = [F.when(valued, named(name)).alias(name) for name in names]
     return exploded.select(RECORD_KEY, f"{STEP}.*", *values)
 
 

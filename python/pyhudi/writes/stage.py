@@ -19,11 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.application.jobs import Jobs
 from pyhudi.errors import HudiError, SetupError, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
 from pyhudi.rows.attempt import held
 from pyhudi.rows.spec import STAT_DDL
 from pyhudi.rows.task import error_from_text
 from pyhudi.services.written_files import stat_of
+from pyhudi.transactions.conflicts.comparison import Group
 
 TRACKED = "pyhudi.write"
 #: what Spark says of a worker that ended without a word; its cause is a broken connection
@@ -41,10 +43,18 @@ def tracked_key(root: str, instant: InstantTime) -> str:
 @dataclass(frozen=True, slots=True)
 class Written:
     """The result of a write stage; ``staged``: Spark tasks did it, and they must end before the
-    commit."""
+    commit. ``leaning`` are the groups whose logs need their base file to stay: it has a key more
+    than once, and positions alone tell its rows apart."""
 
     files: tuple[WriteStat, ...] = ()
     staged: bool = False
+    leaning: frozenset[Group] = frozenset()
+
+    @classmethod
+    def of(cls, rows: Sequence[dict[str, Any]], staged: bool) -> Written:
+        """From the workers' rows of ``STAT_SCHEMA``."""
+        leaning = {(r["partition_path"], FileId(r["file_id"])) for r in rows if r["copies"]}
+        return cls(tuple(map(stat_of, rows)), staged, frozenset(leaning))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +103,7 @@ class Stage:
                 found = collect()
             except Exception as e:
                 raise worker_error(e, self.description) from e
-        return Written(tuple(stat_of(row) for row in found), staged=True)
+        return Written.of(found, staged=True)
 
 
 def run_here(work: Work, rows: pa.Table) -> Written:
@@ -101,7 +111,7 @@ def run_here(work: Work, rows: pa.Table) -> Written:
     threads = pa.cpu_count()
     try:
         found = [row for batch in work(iter(rows.to_batches())) for row in batch.to_pylist()]
-        return Written(tuple(stat_of(row) for row in found))
+        return Written.of(found, staged=False)
     finally:
         # Workers compute on one thread, but the driver's process must not stay like that.
         pa.set_cpu_count(threads)

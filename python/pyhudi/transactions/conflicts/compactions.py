@@ -6,7 +6,8 @@ nothing. Two things do not follow from that, and are looked at under the lock:
 * In layout 1 the name of a log says its slice. After a compaction was planned an older name would
   put the log into a slice that nobody reads any more.
 * A row that came back to the group in which a log had deleted it needs the dead row of the base
-  file: after a compaction no lookup would find its key there (docs/decisions/log_writes.md).
+  file: after a compaction no lookup would find its key there (docs/decisions/log_writes.md). So
+  does a row whose key the base file has more than once: its position says which is meant.
 
 Of writers without coordination a third thing is: while a compaction is pending, readers merge the
 logs before and after its plan in one order, and when it has ended those after it on top.
@@ -38,7 +39,7 @@ def check_compactions(
     """``CommitConflict`` if a compaction took the slice of one of our logs away.
 
     Also if it withdrew the plan by whose instant a log of layout 1 is named. ``revived`` are the
-    groups to which rows came back that a log had deleted there.
+    groups to which rows came back that a log had deleted there, or that have doubles of our keys.
     """
     named = {
         (stat.partition_path, stat.file_id): InstantTime(stat.prev_commit or "")

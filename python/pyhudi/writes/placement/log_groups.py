@@ -14,7 +14,7 @@ from pyhudi.errors import UnsupportedTable
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.table_config import TableType
-from pyhudi.rows.spec import GroupPlan
+from pyhudi.rows.spec import BY_POSITION, REFUSE, REWRITE, GroupPlan
 from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.view import FileSystemView
@@ -28,27 +28,42 @@ class LogGroups:
 
     ``versions`` has the last version of the logs of each slice that has some. ``planned`` are the
     groups of pending compactions, each with the instant of its next base file; None for a log
-    compaction, which writes none.
+    compaction, which writes none. ``placed``: all rows of logs have positions, as only those of
+    buckets are new to their group. ``alone``: a write has no base files.
     """
 
     layout: int
     versions: Mapping[Group, int]
     planned: Mapping[Group, InstantTime | None]
+    placed: bool = True
+    alone: bool = False
 
-    def may_grow(self, file: BaseFile) -> bool:
+    def may_grow(self, file: BaseFile | GroupPlan) -> bool:
         """Whether a new base file may take the place of ``file``."""
-        group = (file.partition_path, file.file_id)
+        group = (file.partition_path, FileId(file.file_id))
         return group not in self.versions and group not in self.planned
 
     def logged(self, plan: GroupPlan) -> GroupPlan:
         """``plan`` of an existing group, with a log instead of a new base file."""
         group = (plan.partition_path, FileId(plan.file_id))
+        plan = replace(plan, copies=self._copies(plan))
         if self.layout > 1:
             return replace(plan, log_version=1)
         # The logs of layout 1 are named by their slice, which a planned compaction begins.
         slice_instant = self.planned.get(group) or plan.base_instant
         version = self.versions.get(group, 0) + 1
         return replace(plan, base_instant=slice_instant, log_version=version)
+
+    def _copies(self, plan: GroupPlan) -> str:
+        """What is done about a key that the group's base file has more than once.
+
+        Positions tell its rows apart as long as that is the base file.
+        """
+        if self.may_grow(plan) and not self.alone:
+            return REWRITE
+        compacts = self.planned.get((plan.partition_path, FileId(plan.file_id))) is not None
+        settled = self.layout > 1 and self.placed and not compacts
+        return BY_POSITION if settled else REFUSE
 
 
 def log_groups(
@@ -77,7 +92,8 @@ def log_groups(
         for each in slices
         if each.logs
     }
-    return LogGroups(write.config.layout, versions, planned)
+    placed = not write.index.hashed
+    return LogGroups(write.config.layout, versions, planned, placed, write.only_logs)
 
 
 def groups_of_logs(view: FileSystemView, partitions: Collection[str]) -> list[BaseFile]:
