@@ -33,7 +33,7 @@ class SliceMemory:
         """How much memory it takes, about."""
         arrays = [self.merged.masked, *self.merged.kept, *self.columns.values()]
         places = sum(len(block.path) + OVERHEAD for block in self.merged.blocks)
-        return places + sum(each.nbytes + OVERHEAD for each in arrays)
+        return places + sum(int(each.nbytes) + OVERHEAD for each in arrays)
 
 
 class LogMemory:

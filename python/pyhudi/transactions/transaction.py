@@ -84,8 +84,8 @@ class Committed:
     an insert and a delete. ``rows_logged`` counts those whose key only a log had; the metadata has
     each as an insert. ``rows_replaced`` are those of the replaced slices, None if unknown.
     ``rows_in`` counts the rows that were given, None where nobody counted them. ``looked_up`` are
-    figures of the lookup of their keys, by name. At ``ended_s`` seconds of the writer's monotonic
-    clock the last put was answered; None if it is not known.
+    figures of the lookup of their keys, by name. The write ended at ``ended_s`` seconds of the
+    driver's monotonic clock, before the services that follow it.
     """
 
     instant: InstantTime
@@ -273,13 +273,12 @@ class Transaction(RunningInstant):
                     check_marks(self.table, now, later, self.instant)
 
             self._publish(completion, metadata, compare)
-            ended_s = self.writer.clock.monotonic()
         finally:
             self._release()
         if self.epoch is not None:
             remember(self.table, self.epoch)
         self._clean_up()
-        return Committed(self.instant, completion, metadata, ended_s=ended_s)
+        return Committed(self.instant, completion, metadata)
 
     def _judged(
         self, given: CommitMetadata, footprint: Footprint, check_theirs: TheirCheck | None

@@ -228,7 +228,8 @@ def _written_if_new(
 ) -> Committed | None:
     """``_written_or_again``; None if the table has the micro-batch, or it has no rows."""
     try:
-        return _written_or_again(request, table, reads, created)
+        done = _written_or_again(request, table, reads, created)
+        return replace(done, ended_s=request.runtime.clock.monotonic())
     except (EpochDone, NothingArrived) as nothing:
         log.info("%s: nothing to write: %s", table.config.name, nothing)
         return None
