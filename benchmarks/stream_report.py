@@ -109,7 +109,13 @@ def _run(run: Findings) -> Iterable[str]:
         count = len(_epochs(run.of(workload, engines[0])))
         title = f"### {workload[0].upper()}{workload[1:]}: {count} epochs of {run.size:,} rows"
         yield title + f", {run.rows / 1e6:g} M rows before"
-        yield table(HEAD, [line(run, workload, engine) for engine in engines])
+        lines = [HEAD, *(line(run, workload, engine) for engine in engines)]
+        # Older runs do not have all figures.
+        has = [any(each[at] for each in lines[1:]) for at in range(len(HEAD))]
+        head, *rest = (
+            [cell for cell, held in zip(each, has, strict=True) if held] for each in lines
+        )
+        yield table(head, rest)
     if run.note:
         yield run.note
 
