@@ -326,6 +326,27 @@ CHANGES: Final = (
                 ("test_a_new_key_does_not_go_to_a_log_under_an_index_that_looks_keys_up",),
             ),
             Mutant(
+                "a key that a base file has twice is logged where readers merge by key",
+                "_copied",
+                (("", "return None"),),
+                (
+                    "test_a_key_that_a_base_file_has_twice_makes_a_new_base_file",
+                    "test_a_key_that_a_base_file_has_twice_is_refused_if_that_cannot_be_written_anew",
+                ),
+            ),
+            Mutant(
+                "positions tell the rows of a key apart beside a planned compaction",
+                "LogGroups._copies",
+                ((" and not compacts", ""),),
+                ("test_copies_of_a_key_are_logged_only_where_positions_tell_them_apart",),
+            ),
+            Mutant(
+                "a log of copies stays beside a compaction that was planned meanwhile",
+                "run_operation",
+                (("transaction.revived |= written.leaning", "pass"),),
+                ("test_a_compaction_planned_meanwhile_takes_no_file_whose_copies_are_in_a_log",),
+            ),
+            Mutant(
                 "a group with logs gets a new base file",
                 "LogGroups.may_grow",
                 (("", "return True"),),

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.execution.vectorized.{OnHeapColumnVector, WritableColumnVector}
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 
 /** Decodes the rows of log files into Spark's own vectors. Generated code then meets one class of
@@ -26,8 +27,11 @@ private[pyhudi] final class HudiBlockReader(partition: HudiBlocks)
   override def next(): Boolean = {
     vectors.foreach(_.reset())
     var count = 0
-    while (count < HudiBlockReader.rows && advance())
+    var bytes = 0L
+    while (count < HudiBlockReader.rows && bytes < HudiBlockReader.bytes && advance()) {
       count = current.get.fill(vectors, count, HudiBlockReader.rows)
+      bytes += current.get.length
+    }
     batch.setNumRows(count)
     count > 0
   }
@@ -84,8 +88,11 @@ private[pyhudi] final class HudiBlockReader(partition: HudiBlocks)
 
 private[pyhudi] object HudiBlockReader {
 
-  /** Rows of a batch. */
+  /** Rows of a batch at most. */
   val rows = 4096
+
+  /** Of blocks with so many bytes no further one is put into the same batch. */
+  val bytes: Long = 64L << 20
 
   /** The same rows one by one. */
   def byRows(partition: HudiBlocks): PartitionReader[InternalRow] =
@@ -116,7 +123,7 @@ private[pyhudi] object HudiBlockReader {
   */
 private[pyhudi] final class HudiOpenBlock(
     block: HudiBlock,
-    schema: org.apache.spark.sql.types.StructType,
+    schema: StructType,
     content: Array[Byte]) {
 
   private val puts = block.fields.map(f =>
@@ -129,6 +136,8 @@ private[pyhudi] final class HudiOpenBlock(
   private var next = 0
   private var record = 0
   from.at = 8
+
+  def length: Int = content.length
 
   def hasRows: Boolean = next < block.kept.length
 
@@ -150,11 +159,11 @@ private[pyhudi] final class HudiOpenBlock(
 
   private def skipTo(number: Int): Unit =
     while (record < number) {
-      from.at += 4 + length()
+      from.at += 4 + size()
       record += 1
     }
 
-  private def length(): Int = {
+  private def size(): Int = {
     val found = lengths.getInt(from.at)
     if (found < 0 || found > content.length - from.at - 4)
       throw new IllegalArgumentException(s"a record of $found bytes does not fit")
@@ -162,7 +171,7 @@ private[pyhudi] final class HudiOpenBlock(
   }
 
   private def put(to: Array[WritableColumnVector], row: Int): Unit = {
-    val end = from.at + 4 + length()
+    val end = from.at + 4 + size()
     from.at += 4
     var field = 0
     while (field < forms.length) {
