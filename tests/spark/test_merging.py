@@ -317,6 +317,16 @@ def test_copies_beside_a_log_are_changed_by_their_positions(lake: Lake) -> None:
     assert _names(table) == ["e", "u", "u"]
 
 
+def test_a_key_of_several_dead_rows_comes_back_once(lake: Lake) -> None:
+    table = _filled_with_copies(lake, MOR, logged=True)
+    table.write([(2, "", 9, "x")], "delete")
+    table.write([(2, "again", 9, "x")])
+    assert sorted(_names(table)) == ["a", "again", "b", "e"]
+    pyhudi.compact(table.path)
+    table.write([(2, "changed", 10, "x")])
+    assert sorted(_names(table)) == ["a", "b", "changed", "e"]
+
+
 @one_way
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_copies_that_no_position_tells_apart_for_good_are_refused(lake: Lake, version: str) -> None:

@@ -224,10 +224,10 @@ def _by_life(
             alive.append((ordinal, places))
             continue
         known = keys.distinct[keys.partitions.index(files[ordinal].partition_path)]
-        lost = np.asarray(pc.is_in(known.take(pa.array(places)), value_set=gone[at]))
-        alive.append((ordinal, places[~lost]))
+        matches = known.take(pa.array(places))
+        alive.append((ordinal, places[~np.asarray(pc.is_in(matches, value_set=gone[at]))]))
         if at in homes:
-            dead.append((ordinal, places[lost]))
+            dead.append((ordinal, places[np.asarray(pc.is_in(matches, value_set=homes[at]))]))
     return alive, dead
 
 

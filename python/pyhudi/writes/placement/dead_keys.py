@@ -87,7 +87,8 @@ def dead_keys(write: Write, files: Sequence[BaseFile]) -> DeadKeys:
 def homes_of(write: Write, files: Sequence[BaseFile], dead: DeadKeys) -> DeadKeys:
     """Those of ``dead`` keys that may come back to their group: no compaction is to take it up.
 
-    A compaction leaves the dead row out, and then no lookup finds the key in that group.
+    A compaction leaves the dead row out, and then no lookup finds the key in that group. Nor may a
+    key come back of which the base file has two rows: each would get a row of the log.
     """
     if not dead:
         return {}
@@ -98,10 +99,16 @@ def homes_of(write: Write, files: Sequence[BaseFile], dead: DeadKeys) -> DeadKey
         for each in plan.operations
     }
     return {
-        at: keys
+        at: _single(keys)
         for at, keys in dead.items()
         if (files[at].partition_path, files[at].file_id) not in planned
     }
+
+
+def _single(keys: pa.Array) -> pa.Array:
+    """Those of ``keys`` that are there once."""
+    counts = pc.value_counts(keys)
+    return counts.field("values").filter(pc.equal(counts.field("counts"), 1))
 
 
 def only_homes(
@@ -115,7 +122,12 @@ def only_homes(
     if not dead:
         return found
     homes = homes_of(write, files, dead)
-    rows = [(at, key, at in homes) for at, keys in dead.items() for key in keys.to_pylist()]
+    known = {at: frozenset(keys.to_pylist()) for at, keys in homes.items()}
+    rows = [
+        (at, key, key in known.get(at, ()))
+        for at, keys in dead.items()
+        for key in dict.fromkeys(keys.to_pylist())
+    ]
     marks = write.spark.createDataFrame(rows, f"{ORDINAL} int, {KEY} string, {_HOME} boolean")
     marked = found.join(F.broadcast(marks), [ORDINAL, KEY], "left")
     marked = marked.withColumn(DEAD, F.col(_HOME).isNotNull())
