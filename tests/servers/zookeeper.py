@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ class Zookeeper:
     def paused(self) -> Iterator[None]:
         """A time in which the server answers nobody."""
         self.process.send_signal(signal.SIGSTOP)
+        # On a busy machine its threads run on for a while.
+        os.waitpid(self.process.pid, os.WUNTRACED)
         try:
             yield
         finally:
