@@ -118,7 +118,7 @@ def _arrow_file(
     numbers: Sequence[int],
     masked: Mapping[str, Merged],
 ) -> str:
-    """The plan as an Arrow stream in a private temporary file, which the reader deletes."""
+    """The plan as a ``plan_file``."""
     table = pa.table(
         {
             "path": pa.array([f"{start}/{f.path}" for f in files], pa.string()),
@@ -128,6 +128,11 @@ def _arrow_file(
             "masked": pa.array([_positions(masked.get(f.path)) for f in files], pa.binary()),
         }
     )
+    return plan_file(table)
+
+
+def plan_file(table: pa.Table) -> str:
+    """``table`` as an Arrow stream in a private temporary file, which the reader deletes."""
     handle, name = tempfile.mkstemp(prefix="pyhudi-plan-", suffix=".arrow")
     with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

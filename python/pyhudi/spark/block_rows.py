@@ -6,8 +6,6 @@ shim decodes the records at the places of this plan, and decides nothing.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from typing import Final
 
 import pyarrow as pa
@@ -15,6 +13,7 @@ import pyarrow as pa
 from pyhudi.format.avro_forms import fields_of
 from pyhudi.reads.change_data import task_count
 from pyhudi.reads.log_slices import LogRowsPlan
+from pyhudi.reads.scan_plan import plan_file
 from pyhudi.writes.placement.task_routes import balanced
 
 #: a task holds one block at a time; Python's workers read larger ones piece by piece
@@ -22,7 +21,7 @@ MOST_BLOCK_BYTES: Final = 64 << 20
 
 
 def block_file(plan: LogRowsPlan, parallelism: int) -> str | None:
-    """The blocks of ``plan`` as an Arrow stream in a private file, which the reader deletes.
+    """The blocks of ``plan`` as a ``plan_file``.
 
     A row is a block: the number of its task, the path of its log, where its content begins, its
     bytes, the fields of its records (``format/avro_forms.py``), and the numbers of the rows that
@@ -49,8 +48,4 @@ def block_file(plan: LogRowsPlan, parallelism: int) -> str | None:
     types = pa.int32(), pa.string(), pa.int64(), pa.int64(), pa.string(), pa.binary()
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     arrays = [pa.array(list(c), kind) for c, kind in zip(columns, types, strict=True)]
-    table = pa.table(arrays, list(names))
-    handle, name = tempfile.mkstemp(prefix="pyhudi-blocks-", suffix=".arrow")
-    with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return name
+    return plan_file(pa.table(arrays, list(names)))

@@ -1,14 +1,7 @@
 package io.pyhudi
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Paths}
-import java.nio.{ByteBuffer, ByteOrder}
-
 import scala.collection.mutable
 
-import org.apache.arrow.memory.RootAllocator
-import org.apache.arrow.vector.{BigIntVector, IntVector, VarBinaryVector, VarCharVector}
-import org.apache.arrow.vector.ipc.ArrowStreamReader
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.types.StructType
@@ -45,42 +38,17 @@ private[pyhudi] object HudiBlocks {
       new SerializableConfiguration(Compat.newHadoopConf()))
     val tasks = mutable.SortedMap.empty[Int, mutable.ArrayBuffer[HudiBlock]]
     val known = mutable.Map.empty[String, IndexedSeq[HudiAvroField]]
-    val file = Paths.get(name)
-    val allocator = new RootAllocator(Long.MaxValue)
-    try {
-      val reader = new ArrowStreamReader(Files.newInputStream(file), allocator)
-      try {
-        val root = reader.getVectorSchemaRoot
-        while (reader.loadNextBatch()) {
-          val task = root.getVector("task").asInstanceOf[IntVector]
-          val paths = root.getVector("path").asInstanceOf[VarCharVector]
-          val at = root.getVector("at").asInstanceOf[BigIntVector]
-          val lengths = root.getVector("length").asInstanceOf[BigIntVector]
-          val fields = root.getVector("fields").asInstanceOf[VarCharVector]
-          val kept = root.getVector("kept").asInstanceOf[VarBinaryVector]
-          (0 until root.getRowCount).foreach { i =>
-            val text = new String(fields.get(i), UTF_8)
-            tasks.getOrElseUpdate(task.get(i), mutable.ArrayBuffer.empty) += HudiBlock(
-              new String(paths.get(i), UTF_8),
-              at.get(i),
-              lengths.get(i).toInt,
-              known.getOrElseUpdate(text, HudiAvroField.parse(text)),
-              numbers(kept.get(i)))
-          }
-        }
-      } finally reader.close()
-    } finally {
-      allocator.close()
-      Files.deleteIfExists(file)
+    HudiArrowFile.read(name) { row =>
+      val text = row.text("fields")
+      tasks.getOrElseUpdate(row.int("task"), mutable.ArrayBuffer.empty) += HudiBlock(
+        row.text("path"),
+        row.long("at"),
+        row.long("length").toInt,
+        known.getOrElseUpdate(text, HudiAvroField.parse(text)),
+        HudiMask.numbers(row.bytes("kept").get)
+      )
     }
     tasks.valuesIterator.map(each =>
       HudiBlocks(each.toIndexedSeq, schema, conf): InputPartition).toArray
-  }
-
-  private def numbers(bytes: Array[Byte]): Array[Int] = {
-    val found = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asIntBuffer
-    val numbers = new Array[Int](found.remaining)
-    found.get(numbers)
-    numbers
   }
 }

@@ -50,11 +50,14 @@ private[pyhudi] final class HudiMask(positions: Array[Int]) {
 private[pyhudi] object HudiMask {
 
   /** A mask from Python: little-endian 32-bit numbers. */
-  def of(bytes: Array[Byte]): HudiMask = {
-    val numbers = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asIntBuffer
-    val positions = new Array[Int](numbers.remaining)
-    numbers.get(positions)
-    new HudiMask(positions)
+  def of(bytes: Array[Byte]): HudiMask = new HudiMask(numbers(bytes))
+
+  /** Little-endian 32-bit numbers. */
+  def numbers(bytes: Array[Byte]): Array[Int] = {
+    val held = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asIntBuffer
+    val found = new Array[Int](held.remaining)
+    held.get(found)
+    found
   }
 }
 

@@ -1,15 +1,9 @@
 package io.pyhudi
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Paths}
-
 import scala.collection.JavaConverters._
 import scala.collection.mutable.ArrayBuffer
 
 import com.fasterxml.jackson.databind.JsonNode
-import org.apache.arrow.memory.RootAllocator
-import org.apache.arrow.vector.{BigIntVector, IntVector, VarBinaryVector, VarCharVector}
-import org.apache.arrow.vector.ipc.ArrowStreamReader
 import org.apache.spark.sql.types.StructType
 
 /** One file to read.
@@ -82,32 +76,14 @@ private[pyhudi] object HudiScanPlan {
 
   /** Reads a long plan from the Arrow stream that Python left in a file, and deletes the file. */
   private def fromArrow(name: String): IndexedSeq[HudiFile] = {
-    val file = Paths.get(name)
-    val allocator = new RootAllocator(Long.MaxValue)
     val files = ArrayBuffer.empty[HudiFile]
-    try {
-      val reader = new ArrowStreamReader(Files.newInputStream(file), allocator)
-      try {
-        val root = reader.getVectorSchemaRoot
-        while (reader.loadNextBatch()) {
-          val paths = root.getVector("path").asInstanceOf[VarCharVector]
-          val sizes = root.getVector("size").asInstanceOf[BigIntVector]
-          val rows = root.getVector("rows").asInstanceOf[BigIntVector]
-          val schemas = root.getVector("schema").asInstanceOf[IntVector]
-          val masked = root.getVector("masked").asInstanceOf[VarBinaryVector]
-          (0 until root.getRowCount).foreach { i =>
-            files += HudiFile(
-              new String(paths.get(i), UTF_8),
-              sizes.get(i),
-              rows.get(i),
-              schemas.get(i),
-              if (masked.isNull(i)) None else Some(masked.get(i)))
-          }
-        }
-      } finally reader.close()
-    } finally {
-      allocator.close()
-      Files.deleteIfExists(file)
+    HudiArrowFile.read(name) { row =>
+      files += HudiFile(
+        row.text("path"),
+        row.long("size"),
+        row.long("rows"),
+        row.int("schema"),
+        row.bytes("masked"))
     }
     files.toIndexedSeq
   }
