@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import pyhudi
 from integration.peers import HudiRs, SparkPeer
 from integration.test_compaction import plans
-from integration.test_mixed_fleet import ROUNDS, Writer, both_at_once, by_lock_file
+from integration.test_mixed_fleet import ROUNDS, TAKEN, Writer, both_at_once, by_lock_file
 from pyhudi.transactions import transaction
 from pyhudi.transactions.transaction import Transaction
 from tests.spark.racing import SlowInput, in_background
@@ -209,8 +209,8 @@ def test_both_write_at_once_while_compactions_run_and_none_fails(
     path, options = fleet.path, fleet.options()
     fleet.by_hudi("hudi", {0: 0})
     writers = [
-        KeyedWriter(fleet.hudi, path, options, "1", bears=()),
-        KeyedWriter(peers("pyhudi"), path, {**options, KEPT[0]: KEPT[1]}, "2", bears=()),
+        KeyedWriter(fleet.hudi, path, options, "1", bears=(TAKEN,), says="v"),
+        KeyedWriter(peers("pyhudi"), path, {**options, KEPT[0]: KEPT[1]}, "2", bears=(), says="v"),
     ]
     ended = threading.Event()
 
@@ -235,15 +235,14 @@ def test_both_write_at_once_while_compactions_run_and_none_fails(
 class KeyedWriter(Writer):
     """Upserts a key of its own and one that the other has, too."""
 
-    def work(self) -> None:
-        for turn in range(1, ROUNDS + 1):
-            columns = {
-                "id": pa.array([1, int(self.name) * 100], pa.int64()),
-                "ts": pa.array([turn] * 2, pa.int64()),
-                "v": [f"{self.name} in turn {turn}"] * 2,
-                "p": ["a"] * 2,
-            }
-            self.peer.write(self.table, pa.table(columns), self.options)
+    def rows(self, turn: int) -> pa.Table:
+        columns = {
+            "id": pa.array([1, int(self.name) * 100], pa.int64()),
+            "ts": pa.array([turn] * 2, pa.int64()),
+            "v": [f"{self.name} in turn {turn}"] * 2,
+            "p": ["a"] * 2,
+        }
+        return pa.table(columns)
 
 
 def test_what_apache_hudi_hides_while_the_first_log_of_a_bucket_is_pending(
