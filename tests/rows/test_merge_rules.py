@@ -14,42 +14,51 @@ from hypothesis import strategies as st
 
 from pyhudi.rows.merge_rules import combined, incoming_wins
 from pyhudi.rows.spec import COMMIT_TIME, DELETE, EVENT_TIME, KEY_COLUMN
+from tests.rows.test_slice_merge import rank
 from tests.rows.workers import T2, insert, rows_of, spec, upsert, values
 
-TWO_ORDERS = pa.schema(
-    [("id", pa.string()), ("v", pa.int64()), ("ts", pa.int64()), ("sub", pa.float64())]
+ORDERED = pa.schema(
+    [
+        ("id", pa.string()),
+        ("v", pa.int64()),
+        ("ts", pa.int64()),
+        ("sub", pa.float64()),
+        ("n", pa.int32()),
+    ]
 )
-ORDERS = ("ts", "sub")
+ORDERS = [("ts", "sub"), ("sub",), ("n",), ("n", "sub")]
 Row = dict[str, Any]
+Orders = tuple[str, ...]
 
 rows = st.fixed_dictionaries(
     {
         "id": st.sampled_from("abcdef"),
         "ts": st.none() | st.integers(0, 2),
-        "sub": st.none() | st.sampled_from([0.5, 1.5, float("nan")]),
+        "sub": st.none() | st.sampled_from([-0.0, 0.0, 1.5, float("nan")]),
+        "n": st.none() | st.integers(-1, 1),
         DELETE: st.booleans(),
     }
 )
 
 
-def rank(row: Row) -> tuple[Any, ...]:
-    """Null below every value, NaN above."""
-    return tuple(
-        (0, 0.0) if value is None else (2, 0.0) if value != value else (1, float(value))
-        for value in (row[name] for name in ORDERS)
-    )
+def values_in(row: Row, orders: Orders) -> list[Any]:
+    """Its ordering values; null in the column of ints is 0."""
+    return [0 if name == "n" and row[name] is None else row[name] for name in orders]
 
 
-def forced(row: Row, always: bool) -> bool:
-    return row[DELETE] and (always or all(row[name] is None for name in ORDERS))
+def forced(row: Row, orders: Orders, always: bool) -> bool:
+    given = values_in(row, orders)
+    no_value = all(value is None for value in given) or (orders == ("n",) and given == [0])
+    return row[DELETE] and (always or no_value)
 
 
-def winner(mode: str, always: bool, older: Row, newer: Row) -> Row:
+def winner(mode: str, orders: Orders, always: bool, older: Row, newer: Row) -> Row:
     if mode == COMMIT_TIME:
         return newer
-    if forced(older, always) != forced(newer, always):
-        return older if forced(older, always) else newer
-    return newer if rank(newer) >= rank(older) else older
+    if forced(older, orders, always) != forced(newer, orders, always):
+        return older if forced(older, orders, always) else newer
+    ranks = [[rank(value) for value in values_in(row, orders)] for row in (older, newer)]
+    return newer if ranks[1] >= ranks[0] else older
 
 
 @settings(max_examples=150, deadline=None)
@@ -57,32 +66,33 @@ def winner(mode: str, always: bool, older: Row, newer: Row) -> Row:
     st.lists(rows, max_size=6, unique_by=lambda row: row["id"]),
     st.lists(rows, min_size=1, max_size=12),
     st.sampled_from([EVENT_TIME, COMMIT_TIME]),
+    st.sampled_from(ORDERS),
     st.booleans(),
     st.sampled_from([1, 1 << 30]),
 )
 def test_a_merge_follows_the_rules(
-    old: list[Row], incoming: list[Row], mode: str, always: bool, memory_bytes: int
+    old: list[Row], incoming: list[Row], mode: str, orders: Orders, always: bool, memory_bytes: int
 ) -> None:
     # The key decides nothing but which rows meet; "v" tells them apart.
     old = [{**row, "v": n, DELETE: False} for n, row in enumerate(old)]
     incoming = [{**row, "v": 100 + n} for n, row in enumerate(incoming)]
-    first_of_file = {"id": "zz", "v": -1, "ts": 0, "sub": 0.5, DELETE: False}
+    first_of_file = {"id": "zz", "v": -1, "ts": 0, "sub": 0.5, "n": 0, DELETE: False}
     best: dict[str, Row] = {}
     for row in incoming:
         known = best.get(row["id"])
-        best[row["id"]] = row if known is None else winner(mode, always, known, row)
+        best[row["id"]] = row if known is None else winner(mode, orders, always, known, row)
     wanted = {row["id"]: row for row in [*old, first_of_file]}
     for key, row in best.items():
         if key in wanted:
-            row = winner(mode, always, wanted[key], row)
+            row = winner(mode, orders, always, wanted[key], row)
         wanted[key] = row
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        facts = {"merge_mode": mode, "ordering_columns": ORDERS, "always_delete": always}
-        stored = insert(spec(root, schema=TWO_ORDERS), rows_of([*old, first_of_file], TWO_ORDERS))
-        write = spec(root, T2, TWO_ORDERS, memory_bytes=memory_bytes, **facts)
+        facts = {"merge_mode": mode, "ordering_columns": orders, "always_delete": always}
+        stored = insert(spec(root, schema=ORDERED), rows_of([*old, first_of_file], ORDERED))
+        write = spec(root, T2, ORDERED, memory_bytes=memory_bytes, **facts)
         marks = {DELETE: pa.array([row[DELETE] for row in incoming])}
-        stat = upsert(write, stored, rows_of(incoming, TWO_ORDERS, **marks))
+        stat = upsert(write, stored, rows_of(incoming, ORDERED, **marks))
         found = values(root, stat, "id", "v")
     assert found == sorted((key, row["v"]) for key, row in wanted.items() if not row[DELETE])
     assert stat["num_writes"] == len(found)
@@ -100,10 +110,9 @@ def test_a_merge_follows_the_rules(
         (pa.bool_(), False, True),
         (pa.timestamp("us", "UTC"), 1, 2),
         (pa.timestamp("us"), 1, 2),
-        (pa.date32(), 1, 2),
         (pa.binary(), b"\x01", b"\xff"),
         (pa.float32(), -0.5, 0.5),
-        (pa.int32(), -1, 1),
+        (pa.int64(), -1, 1),
     ],
 )
 def test_ordering_values_of_every_type_compare(kind: pa.DataType, low: Any, high: Any) -> None:
@@ -113,6 +122,21 @@ def test_ordering_values_of_every_type_compare(kind: pa.DataType, low: Any, high
     wins = incoming_wins(write, pa.table({"o": values_of}), pa.table({"o": against}))
     assert wins is not None
     assert wins.tolist() == [False, True, True, False, True, True]
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.date32()])
+def test_null_in_a_column_of_ints_is_0(kind: pa.DataType) -> None:
+    write = spec(Path("/unused"), merge_mode=EVENT_TIME, ordering_columns=("o",))
+    values_of = pa.array([-1, 0, 1, None, None, None, None, -1], kind)
+    against = pa.array([None, None, None, -1, 0, 1, None, 5], kind)
+    new = pa.table({"o": values_of})
+    wins = incoming_wins(write, new, pa.table({"o": against}))
+    assert wins is not None
+    assert wins.tolist() == [False, True, True, True, True, False, True, False]
+    deletes = new.append_column(DELETE, pa.array([True] * 8))
+    wins = incoming_wins(write, deletes, pa.table({"o": against}))
+    assert wins is not None
+    assert wins.tolist() == [False, True, True, True, True, True, True, False]
 
 
 def test_a_coded_text_column_orders_like_a_plain_one() -> None:

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.rows.hashing import Hashes, key_hashes
-from pyhudi.rows.merge_rules import Mask, Positions, combined
+from pyhudi.rows.merge_rules import Positions, combined
 from pyhudi.rows.old_file import OldFile
+from pyhudi.rows.ordering import Mask
 from pyhudi.rows.rows import joined, single
 from pyhudi.rows.spec import DELETE, KEY_COLUMN, WriteSpec
 from pyhudi.rows.spill import BucketStore

@@ -23,9 +23,10 @@ from pyhudi.rows.hashing import Hashes, key_hashes
 from pyhudi.rows.incoming import Inbox, IncomingRows
 from pyhudi.rows.log_stream import BLOCK_BYTES, LogStream
 from pyhudi.rows.merge import Merge
-from pyhudi.rows.merge_rules import Mask, Positions, as_mask, ordering_values
+from pyhudi.rows.merge_rules import Positions, as_mask, ordering_values
 from pyhudi.rows.meta_columns import TEXT, constant
 from pyhudi.rows.old_file import OldFile
+from pyhudi.rows.ordering import Mask
 from pyhudi.rows.rows import Sequencer, joined, single, without_deletes
 from pyhudi.rows.spec import (
     BY_POSITION,

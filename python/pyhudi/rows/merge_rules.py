@@ -1,8 +1,8 @@
 """Which row wins: spec/merging.md R1, on whole columns.
 
 With event time the larger ordering value wins, and the incoming row wins a tie. Several ordering
-columns are compared one after the other; null is smaller than any value. With commit time the
-incoming row wins. A delete without ordering values always wins.
+columns are compared one after the other. With commit time the incoming row wins. A delete without
+ordering values always wins. Merges of logs (``slice_merge``) compare by the same ``ordering``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.rows.ordering import Mask, Values, comparable, valueless
 from pyhudi.rows.spec import DELETE, EVENT_TIME, KEY_COLUMN, WriteSpec
 
-Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 
 
@@ -28,7 +28,7 @@ def incoming_wins(spec: WriteSpec, incoming: pa.Table, old: pa.Table) -> Mask | 
     wins = np.zeros(incoming.num_rows, dtype=np.bool_)
     tied = np.ones(incoming.num_rows, dtype=np.bool_)
     for name in spec.ordering_columns:
-        greater, equal = _compared(ordering_values(incoming, name), ordering_values(old, name))
+        greater, equal = _compared(_comparable(incoming, name), _comparable(old, name))
         wins |= tied & greater
         tied &= equal
     wins |= tied
@@ -42,9 +42,7 @@ def forced_deletes(spec: WriteSpec, incoming: pa.Table) -> Mask:
     deletes = as_mask(incoming.column(DELETE))
     if spec.always_delete:
         return deletes
-    for name in spec.ordering_columns:
-        deletes = deletes & as_mask(pc.is_null(ordering_values(incoming, name)))
-    return deletes
+    return deletes & valueless([_comparable(incoming, name) for name in spec.ordering_columns])
 
 
 def ordering_roots(spec: WriteSpec) -> list[str]:
@@ -88,7 +86,7 @@ def _ranking(spec: WriteSpec, rivals: pa.Table, codes: Positions) -> Positions:
             by.append(("forced", "ascending"))
         for at, name in enumerate(spec.ordering_columns):
             # An extra column puts nulls first: the option for it differs between pyarrow versions.
-            values = ordering_values(rivals, name)
+            values = _comparable(rivals, name)
             columns[f"present{at}"] = pa.array(as_mask(pc.is_valid(values)))
             columns[f"order{at}"] = values
             by += [(f"present{at}", "ascending"), (f"order{at}", "ascending")]
@@ -105,25 +103,22 @@ def _codes(keys: pa.ChunkedArray) -> Positions:
     return np.asarray(encoded.indices, dtype=np.int64)
 
 
-def _compared(incoming: pa.ChunkedArray, old: pa.ChunkedArray) -> tuple[Mask, Mask]:
-    """(incoming > old, incoming = old) with null below every value and NaN above."""
-    incoming, old = _plain(incoming), _plain(old)
+def _compared(incoming: Values, old: Values) -> tuple[Mask, Mask]:
+    """(incoming > old, incoming = old) of comparable values, with null below every value."""
     greater = as_mask(pc.greater(incoming, old))
     equal = as_mask(pc.equal(incoming, old))
     if incoming.null_count or old.null_count:
         no_incoming, no_old = as_mask(pc.is_null(incoming)), as_mask(pc.is_null(old))
         greater |= no_old & ~no_incoming
         equal |= no_old & no_incoming
-    if pa.types.is_floating(incoming.type):
-        odd, old_odd = as_mask(pc.is_nan(incoming)), as_mask(pc.is_nan(old))
-        greater |= odd & ~old_odd
-        equal |= odd & old_odd
     return greater, equal
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+def _comparable(rows: pa.Table, name: str) -> Values:
+    column = ordering_values(rows, name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return comparable(column)
 
 
 def as_mask(column: pa.ChunkedArray | pa.Array) -> Mask:

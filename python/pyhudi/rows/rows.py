@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.rows.merge_rules import Mask, Positions, as_mask
+from pyhudi.rows.merge_rules import Positions, as_mask
 from pyhudi.rows.meta_columns import constant, sequence
+from pyhudi.rows.ordering import Mask
 from pyhudi.rows.spec import (
     COMMIT_TIME_COLUMN,
     DELETE,

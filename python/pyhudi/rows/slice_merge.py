@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.rows.hashing import key_hashes
 from pyhudi.rows.log_parts import LogPart, check_places, check_sizes, every, ordering_columns
 from pyhudi.rows.log_spec import Merged, MergeSpec, Positions
+from pyhudi.rows.ordering import comparable, valueless
 from pyhudi.rows.slice_file import SliceFile
 
 #: rows and deletes of logs that are merged at once: each takes about 200 bytes
@@ -200,17 +201,17 @@ def _by_event_time(
     forced, deletes = [], []
     for part, rows in zip(parts, events.rows, strict=True):
         found, always = part.ordering(spec)
-        found = _zeroed([values.take(pa.array(rows)) for values in found])
+        found = [comparable(values.take(pa.array(rows))) for values in found]
         for column, values in zip(columns, found, strict=True):
             column.append(values)
-        gone = _valueless(found) & part.taken_away(spec)[rows]
+        gone = valueless(found) & part.taken_away(spec)[rows]
         forced.append(np.asarray(always)[rows] | gone)
         deletes.append(np.full(len(rows), part.deletes))
     held = np.flatnonzero(at >= 0)
     if base is not None and len(held):
         stored = ordering_columns(base.images(at[held], spec.ordering), spec)
-        for column, values in zip(columns, _zeroed(stored), strict=True):
-            column.append(values)
+        for column, values in zip(columns, stored, strict=True):
+            column.append(comparable(values))
     ranks = _ranks([pa.concat_arrays(column) for column in columns])
     always = np.concatenate(forced)
     winners = _winners(ids, ranks[: len(ids)], always, np.concatenate(deletes))
@@ -220,27 +221,6 @@ def _by_event_time(
         ours = winners[held]
         stays[held] = (ranks[ours] >= against) | always[ours]
     return winners, stays
-
-
-def _valueless(columns: Sequence[pa.Array]) -> np.ndarray:
-    """For each row whether its ordering value is none to Apache Hudi, which makes a delete win:
-    all its values are null, or it is the int 0 alone."""
-    if len(columns) == 1 and _is_int(columns[0]):
-        return np.asarray(pc.equal(columns[0].view(pa.int32()), 0))
-    absent = [np.asarray(values.is_null()) for values in columns]
-    return np.logical_and.reduce(absent)  # type: ignore[no-any-return]
-
-
-def _is_int(column: pa.Array) -> bool:
-    """Whether it is an int to Spark, as a date is."""
-    return bool(pa.types.is_int32(column.type) or pa.types.is_date32(column.type))
-
-
-def _zeroed(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """``columns`` with 0 for null in those of ints, as in Apache Hudi."""
-    return [
-        pc.fill_null(each, pa.scalar(0, each.type)) if _is_int(each) else each for each in columns
-    ]
 
 
 def _winners(
@@ -266,10 +246,9 @@ def _winners(
 
 
 def _ranks(columns: Sequence[pa.Array]) -> Positions:
-    """Numbers that compare as the rows of ``columns`` do, one column after the other.
+    """Numbers that compare as the rows of ``comparable`` columns do, one after the other.
 
-    Null is smaller than any value, NaN is larger, and -0.0 is smaller than 0.0 (spec/merging.md
-    R1 and R4).
+    Null is smaller than any value.
     """
     found = np.stack([_rank(column) for column in columns], axis=1)
     if found.shape[1] == 1:
@@ -279,22 +258,12 @@ def _ranks(columns: Sequence[pa.Array]) -> Positions:
 
 
 def _rank(column: pa.Array) -> Positions:
-    encoded = _as_integers(column).dictionary_encode()
+    encoded = column.dictionary_encode()
     order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
     codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
     return np.append(ranks, -1)[codes]
-
-
-def _as_integers(column: pa.Array) -> pa.Array:
-    """Floating point numbers as integers of the same order; other columns as they are."""
-    if not pa.types.is_floating(column.type):
-        return column
-    wide = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
-    bits = np.where(np.isnan(wide), np.float64(np.nan), wide).view(np.int64)
-    most = np.int64(np.iinfo(np.int64).max)
-    return pa.array(np.where(bits < 0, bits ^ most, bits), mask=np.asarray(column.is_null()))
 
 
 def _kept(
