@@ -10,6 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -125,6 +126,27 @@ def test_workers_without_pyhudi_write_merge_and_report_errors(
     error = error_from_text(told)
     assert isinstance(error, InvalidRecord)
     assert "column 'tags' has a null element" in str(error)
+
+
+def test_a_process_makes_the_code_of_its_tasks_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "_pyhudi_code", raising=False)
+    made, decompress = [], zlib.decompress
+
+    def counted(data: bytes) -> bytes:
+        made.append(len(data))
+        return decompress(data)
+
+    monkeypatch.setattr(zlib, "decompress", counted)
+    for number in range(3):
+        folder = tmp_path / str(number)
+        task = cloudpickle.dumps(shipped(bulk_write, spec(folder, T1, SCHEMA), "seed"))
+        rows = rows_of([{"id": "k", "ts": number, "tags": ["x"]}], SCHEMA)
+        given = with_columns(rows, **{PARTITION_COLUMN: "dt=1"})
+        (stats,) = pickle.loads(task)(iter(given.to_batches()))
+        assert values(folder, stats.to_pylist()[0], "id", "ts") == [("k", number)]
+    assert len(made) == 1
 
 
 def test_workers_without_pyhudi_merge_logs_and_read_their_rows(
