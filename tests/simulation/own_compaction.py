@@ -6,12 +6,12 @@ events of its logs into one log, marker first, under a token with the number of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyhudi.clock import Clock
-from pyhudi.config import resolve_write
+from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import InstantTime
@@ -58,6 +58,11 @@ class JsonSlices:
             file_id = FileId(task.plan.file_id)
             stats.append(put_file(*place, file_id, rows, old=old, token=token))
         return stats
+
+    def committed(
+        self, options: WriteOptions, tasks: Iterable[CompactTask], stats: Sequence[WriteStat]
+    ) -> None:
+        """Nothing: this process keeps nothing of the files."""
 
     def _log(self, spec: WriteSpec, order: MergeSpec, task: CompactTask, token: str) -> WriteStat:
         """One task of a log compaction (``rows/log_compact.py``)."""

@@ -21,6 +21,7 @@ from tests.spark.racing import SlowInput, in_background
 from tests.spark.tables import DELETED, INDEX, TYPE, HudiTable, Lake, Row
 
 MOST = "hoodie.index.key.state.max.bytes"
+TRIGGER = "hoodie.compact.inline.max.delta.commits"
 OPTIMISTIC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 DDL = f"id long, name string, ts long, dt string, {DELETED} boolean"
 
@@ -166,6 +167,29 @@ def test_a_clustering_between_upserts_is_seen(table: HudiTable, looks: Looks) ->
     assert looks.files() == [4, 1]
     assert names(table) == dict.fromkeys(range(16), "first") | {0: "last", 800: "new"}
     assert table.df().count() == 17
+
+
+def test_the_files_of_a_compaction_of_ours_are_known_unless_their_keys_are_others(
+    lake: Lake, looks: Looks
+) -> None:
+    given = {TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "true", TRIGGER: "2"}
+    table = lake.table(ddl=DDL, **given)
+    table.write([row(key, day="ab"[key % 2]) for key in range(8)], "bulk_insert")
+    table.write([row(0, "first"), row(1, "first", "b")], "upsert")
+    assert compactions(table) == 1
+    table.write([row(2, gone=True), row(1, "second", "b")], "upsert")
+    table.write([row(0, "second"), row(3, "second", "b")], "upsert")
+    assert compactions(table) == 2
+    table.write([row(2, "back"), row(5, "third", "b"), row(8, "new")], "upsert")
+    table.write([row(2, "last"), row(3, "last", "b"), row(8, "last")], "upsert")
+
+    assert looks.files() == [2, 0, 0, 1, 0], "only the second compaction took a key away, of 'a'"
+    wanted = dict.fromkeys(range(9), "x") | dict.fromkeys((2, 3, 8), "last")
+    assert names(table) == wanted | {0: "second", 1: "second", 5: "third"}
+
+
+def compactions(table: HudiTable) -> int:
+    return [commit.operation for commit in pyhudi.history(table.path)].count("compact")
 
 
 def test_inserts_and_overwrites_between_upserts_are_seen(table: HudiTable) -> None:

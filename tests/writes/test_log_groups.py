@@ -124,3 +124,14 @@ def test_a_base_file_that_is_large_beside_the_new_rows_is_not_rewritten() -> Non
     assert many.groups[0].log_version is None, "a fourth of its size comes"
     none = assign(files[:1], {0: 5}, {"p": 1_000}, large, lambda _: "new", logs)
     assert [plan.file_id for plan in none.groups.values()] == ["a", "new"]
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "filled"),
+    [(1, 1, True), (5, 2_000, False), (5, 4_000, True), (9, 4_000, False), (9, 30_000, True)],
+)
+def test_a_small_base_file_is_filled_if_enough_comes(size: int, rows: int, filled: bool) -> None:
+    sizing = Sizing(1 << 30, 100 << 20, 100, fill_small_files=True)
+    files = [file("a", (size << 20) - 1)]
+    found = assign(files, {0: 5}, {"p": rows}, sizing, lambda _: "new", LogGroups(2, {}, {}))
+    assert (found.groups[0].log_version is None) == filled

@@ -8,7 +8,7 @@ another pending plan. It stays until it has run (docs/decisions/compaction.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -153,6 +153,11 @@ class SliceTasks(Protocol):
     def ended(self, instant: InstantTime, timeout_s: float) -> bool:
         """Whether no attempt writes for ``instant`` any more, after at most this time."""
 
+    def committed(
+        self, options: WriteOptions, tasks: Iterable[CompactTask], stats: Sequence[WriteStat]
+    ) -> None:
+        """Hear which of ``stats`` are of slices whose compaction has been committed."""
+
 
 class SlicesHere:
     """The slices one after the other in this process."""
@@ -168,6 +173,11 @@ class SlicesHere:
     def ended(self, instant: InstantTime, timeout_s: float) -> bool:
         """True: ``compact`` has returned."""
         return True
+
+    def committed(
+        self, options: WriteOptions, tasks: Iterable[CompactTask], stats: Sequence[WriteStat]
+    ) -> None:
+        """Nothing: this process keeps nothing of the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +377,8 @@ def _carried_out(run: Compaction, planned: Instant, plan: CompactionPlan) -> lis
         left |= dict.fromkeys(asked - written, "no block of its logs counts")
         _, more = running.complete(stats, columns.schema, columns.version)
     left |= more
+    done = [stat for stat in stats if (stat.partition_path, stat.file_id) not in left]
+    run.tasks.committed(run.options, tasks.values(), done)
     return [
         _entry(o, CompactionFate.LEFT, left[group], time)
         if (group := (o.partition_path, o.file_id)) in left

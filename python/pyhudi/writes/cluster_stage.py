@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.application.runtime import Runtime
+from pyhudi.config import WriteOptions
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.instants import InstantTime
 from pyhudi.rows.cluster import cluster_files
@@ -19,6 +20,7 @@ from pyhudi.rows.shipping import Work, shipped
 from pyhudi.rows.spec import GROUP, WriteSpec
 from pyhudi.rows.task import Batches
 from pyhudi.timeline.table import Table
+from pyhudi.writes.key_lookup import learn_compacted
 from pyhudi.writes.stage import Stage, tracked_key
 
 
@@ -81,6 +83,12 @@ class SparkTasks:
             return False
         jobs.forget(key)
         return True
+
+    def committed(
+        self, options: WriteOptions, tasks: Iterable[CompactTask], stats: Sequence[WriteStat]
+    ) -> None:
+        """Remember the keys of the old base files as those of the new ones."""
+        learn_compacted(self._runtime, self._root, options, tasks, stats)
 
     def elsewhere_cpu_s(self) -> float:
         """CPU seconds that the Python workers have used so far."""

@@ -7,7 +7,7 @@ commit of ours teaches the state.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -17,11 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.application.runtime import Runtime
+from pyhudi.config import WriteOptions
 from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.filenames import FileId
 from pyhudi.index.key_state import GroupChange
 from pyhudi.index.matches import File, Match, MatchSpec, match_files
 from pyhudi.index.stateful_lookup import Answer, StatefulLookup, Wanted
 from pyhudi.rows.hashing import key_hashes
+from pyhudi.rows.log_spec import CompactTask
 from pyhudi.rows.rows import single
 from pyhudi.rows.spec import DELETE
 from pyhudi.rows.task import telling
@@ -156,11 +160,42 @@ def changes_of(placed: PlacedRows, written: Sequence[WriteStat]) -> dict[str, li
 def learn(write: Write) -> None:
     """Tell the state what the attempt has changed. It has committed, so no error may come of it."""
     changes, write.kept.changes = write.kept.changes, None
-    if not changes:
-        return
-    states, root = write.runtime.key_states, write.table.storage.root
+    if changes:
+        _learn(write.runtime, write.table.storage.root, changes, write.options)
+
+
+def learn_compacted(
+    runtime: Runtime,
+    root: str,
+    options: WriteOptions,
+    tasks: Iterable[CompactTask],
+    written: Sequence[WriteStat],
+) -> None:
+    """Tell the state which base files of the table at ``root`` a compaction has replaced.
+
+    It has committed, so no error may come of it. A file to which it added keys, or without some of
+    the old ones, is read by the next lookup.
+    """
+    plans = [task.plan for task in tasks]
+    old_files = {(plan.partition_path, FileId(plan.file_id)): plan.base_file for plan in plans}
+    none, states = np.zeros(0, np.uint64), runtime.key_states
+    changes: dict[str, list[GroupChange]] = {}
+    for stat in written:
+        old = old_files[stat.partition_path, stat.file_id]
+        same = stat.log_version is None and not stat.num_inserts and not stat.num_deletes
+        if old is not None and same and states.met(root, stat.partition_path):
+            change = GroupChange(old, stat.path, none, none, 0, stat.num_writes)
+            changes.setdefault(stat.partition_path, []).append(change)
+    if changes:
+        _learn(runtime, root, changes, options)
+
+
+def _learn(
+    runtime: Runtime, root: str, changes: Mapping[str, Sequence[GroupChange]], options: WriteOptions
+) -> None:
+    states = runtime.key_states
     try:
-        states.learn(root, changes, write.options.key_state_bytes)
+        states.learn(root, changes, options.key_state_bytes)
     except Exception:
         log.exception("The state of the keys of %s is given up; lookups read files.", root)
         states.forget(root)

@@ -22,8 +22,10 @@ MAX_SLOTS = 4_096
 #: about this part of a base file are its keys
 KEY_SHARE = 16
 #: beside logs a base file of so many bytes is rewritten for new rows, and a larger one if it has at
-#: most so many times their bytes: with smaller files a stream soon has more groups than it saves
-CHEAP_BYTES, WORTH_REWRITING = 8 << 20, 4
+#: most so many times their bytes
+CHEAP_BYTES, WORTH_REWRITING = 1 << 20, 4
+#: the same below so many bytes: with smaller files a stream soon has more groups than it saves
+SMALL_BYTES, WORTH_FILLING = 8 << 20, 16
 #: a base file below this is as cheap to read with a log as it is to rewrite
 LARGE_BYTES = 4 << 20
 
@@ -153,7 +155,8 @@ def _growing(
     rows: int,
 ) -> list[int]:
     """The same beside logs: only groups whose base file is small enough to be rewritten."""
-    most = max(CHEAP_BYTES, WORTH_REWRITING * rows * sizing.row_bytes)
+    new = rows * sizing.row_bytes
+    most = max(CHEAP_BYTES, WORTH_REWRITING * new, min(SMALL_BYTES, WORTH_FILLING * new))
     most = min(most, sizing.small_file_bytes)
     found = [o for o in ordinals if files[o].size_bytes < most and logs.may_grow(files[o])]
     if not sizing.fill_small_files:
