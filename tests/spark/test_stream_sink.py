@@ -203,6 +203,19 @@ def test_an_empty_batch_makes_no_commit(
     assert query.exception() is None
 
 
+@pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
+def test_a_first_batch_without_rows_makes_a_table_with_columns(
+    stream: Stream, operation: str
+) -> None:
+    stream.put([row(1)])
+    stream.run(stream.rows().where("id <> 1"), **{OPERATION: operation})
+    assert stream.table() == []
+    assert stream.commits() == 0
+    stream.put([row(2)])
+    stream.run(stream.rows().where("id <> 1"), **{OPERATION: operation})
+    assert stream.table() == [row(2)]
+
+
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert"])
 def test_a_frame_without_rows_is_a_commit(stream: Stream, operation: str) -> None:
     none = stream.spark.createDataFrame([], DDL)
@@ -276,6 +289,98 @@ def test_the_result_of_an_aggregation_follows_its_mode(stream: Stream, mode: str
     operations = [entry.operation for entry in pyhudi.history(stream.path)]
     second = "insert_overwrite_table" if mode == "complete" else "upsert"
     assert operations[1] == second
+
+
+def test_complete_mode_deletes_nothing_by_its_operation(stream: Stream) -> None:
+    stream.put([row(1)])
+    total = stream.rows().groupBy("id", "name", "ts", "dt").count().drop("count")
+    writer = stream.writer(total, **{OPERATION: "delete"}).outputMode("complete")
+    query = writer.trigger(availableNow=True).start(stream.path)
+    with pytest.raises(ConfigError, match="complete mode replaces all rows"):
+        query.awaitTermination(LONG_S)
+
+
+@pytest.mark.every_line
+def test_an_idle_query_reports_no_batch_again(stream: Stream) -> None:
+    stream.put([row(1), row(2)])
+    interval = "spark.sql.streaming.noDataProgressEventInterval"
+    stream.spark.conf.set(interval, "200")
+    query = stream.writer().start(stream.path)
+    try:
+        query.processAllAvailable()
+        eventually(lambda: len(query.recentProgress) > 2)
+    finally:
+        stream.spark.conf.unset(interval)
+        query.stop()
+    told = [progress["sink"].get("metrics") or {} for progress in query.recentProgress]
+    assert [each["rowsInserted"] for each in told if each] == ["2"]
+
+
+@pytest.mark.every_line
+def test_a_write_beside_waits_for_no_batch_of_another_sink(stream: Stream) -> None:
+    """Spark has the rows of a sink of the newer kind only when they are written."""
+    stream.put([row(1)])
+    written, go = stream.folder / "began", stream.folder / "go"
+
+    def slow(key: int) -> int:
+        written.touch()
+        while not go.exists():
+            time.sleep(0.05)
+        return key
+
+    waits = stream.rows().select(F.udf(slow, "long")("id").alias("id"))
+    other = waits.writeStream.format("noop")
+    query = other.option("checkpointLocation", str(stream.folder / "other")).start()
+    try:
+        eventually(written.exists)
+        frame = stream.spark.createDataFrame([row(7)], DDL)
+        frame.write.format("pyhudi").options(**OPTIONS).mode("append").save(stream.path)
+        assert not query.recentProgress, "the other query still works on its batch"
+        assert stream.table() == [row(7)]
+    finally:
+        go.touch()
+        query.stop()
+
+
+@pytest.mark.every_line
+def test_each_batch_is_joined_with_the_newest_state_of_a_table(stream: Stream) -> None:
+    """Also with the stream's own table: then it is a table of first rows."""
+    names = stream.folder / "names"
+
+    def name(text: str) -> None:
+        frame = stream.spark.createDataFrame([(1, text, 1, "x"), (2, text, 1, "x")], DDL)
+        frame.write.format("pyhudi").options(**OPTIONS).mode("append").save(str(names))
+
+    name("first")
+    static = stream.spark.read.format("pyhudi").load(str(names)).select("id", "name")
+    old = stream.spark.read.format("pyhudi").option("as.of.instant", instant_of(names))
+    fixed = old.load(str(names)).selectExpr("id", "name as then")
+    stream.put([row(1)])
+    joined = stream.rows().drop("name").join(static, "id").join(fixed, "id")
+    query = stream.writer(joined.select("id", "name", "ts", "dt", "then")).start(stream.path)
+    try:
+        query.processAllAvailable()
+        name("second")
+        stream.put([row(2)])
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert stream.table() == [row(1, "first"), row(2, "second")]
+    found = stream.spark.read.format("pyhudi").load(stream.path)
+    assert {r.then for r in found.collect()} == {"first"}
+
+
+def test_rows_whose_keys_the_streams_own_table_has_are_left_out(stream: Stream) -> None:
+    before = stream.spark.createDataFrame([row(1)], DDL)
+    before.write.format("pyhudi").options(**OPTIONS).mode("append").save(stream.path)
+    own = stream.spark.read.format("pyhudi").load(stream.path).select("id")
+    stream.put([row(1, "late", 9), row(2)], [row(2, "late", 9), row(3)])
+    stream.run(stream.rows().join(own, "id", "left_anti"))
+    assert stream.table() == [row(1), row(2), row(3)]
+
+
+def instant_of(path: Path) -> str:
+    return str(pyhudi.history(str(path))[0].instant)
 
 
 def test_complete_mode_replaces_all_rows_whatever_the_session_says(stream: Stream) -> None:

@@ -32,7 +32,13 @@ class StreamHandlers:
 
     def begin_stream(self, at: Target, ask: protocol.BeginStream) -> protocol.Begun:
         stream = self._stream(at, ask.stream, ask.pin, ask.instant)
-        place, newest = stream.begin()
+        try:
+            place, newest = stream.begin()
+        except BaseException:
+            # Spark stops no source that has not begun.
+            with self._lock:
+                self._streams.pop(ask.stream, None)
+            raise
         return protocol.Begun(place.render(), stream.limits.any, newest.render())
 
     def next_batch(self, at: Target, ask: protocol.NextBatch) -> protocol.BatchEnd:

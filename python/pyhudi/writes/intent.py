@@ -170,7 +170,7 @@ def _refuse_lost_clause(session: Mapping[str, str]) -> None:
 
 def _refuse_kept_rows(given: Operation | None, mode: OverwriteMode | None) -> None:
     rule = "each batch of a stream in complete mode replaces all rows"
-    if given is Operation.INSERT_OVERWRITE:
+    if given in (Operation.INSERT_OVERWRITE, Operation.DELETE):
         raise _contradiction(OPERATION, given.value, rule)
     if mode is OverwriteMode.DYNAMIC:
         raise _contradiction(MODE, mode.value, rule)

@@ -261,7 +261,7 @@ def _warn(options: WriteOptions) -> None:
 def _written(request: Request, table: Table, created: bool) -> Committed:
     try:
         return _locked(request, table)
-    except CommitUnknown:
+    except (CommitUnknown, NothingArrived):
         raise
     except Exception:
         if created:
@@ -287,7 +287,9 @@ def _new_table(storage: Storage, request: Request) -> Table:
     df, operation, options = request.df, request.operation, request.options
     incoming = own_columns(df.schema)
     schema = table_schema_after(incoming, None, "table", operation, options)
-    config = new_table_config(storage.root, options, schema, record_schema=False)
+    # A micro-batch without rows makes no commit that would tell the columns of the table.
+    recorded = request.epoch is not None
+    config = new_table_config(storage.root, options, schema, record_schema=recorded)
     refuse_writes_to(Table(storage, config))
     refuse_coordination(config, options, operation)
     prepare(df, config, None, operation, options, named_by_rule(config, options))

@@ -16,6 +16,7 @@ class HudiExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(_ => HudiStatements)
     extensions.injectPostHocResolutionRule(_ => HudiRowCounts.Announced)
     extensions.injectPlanNormalizationRule(_ => HudiRowCounts.Restored)
+    extensions.injectPlanNormalizationRule(_ => HudiStaticReads)
     extensions.injectTableFunction(HudiTableChanges.description)
     extensions.injectPlannerStrategy(_ => HudiEvaluation)
   }

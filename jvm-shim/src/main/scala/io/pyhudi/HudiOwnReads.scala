@@ -4,7 +4,6 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.pyhudi.{HudiAnalysisException, StatementPlans}
-import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** The scans in a plan that read the table which the plan writes to, each in its pinned state.
   *
@@ -36,9 +35,7 @@ private[pyhudi] object HudiOwnReads {
     * rows are the same whatever is committed.
     */
   def of(plan: LogicalPlan, path: String): HudiOwnReads = {
-    val found = StatementPlans.relations(plan).collect {
-      case (table, options) if reads(table, options) => table
-    }.distinct
+    val found = movable(plan).map { case (table, _) => table }
     val paths = found.flatMap(state).map(_.path)
     new HudiOwnReads(
       if (paths.isEmpty) Nil
@@ -48,8 +45,11 @@ private[pyhudi] object HudiOwnReads {
       })
   }
 
-  private def reads(table: Table, options: CaseInsensitiveStringMap): Boolean =
-    described(table).exists(known => !known.snapshot.under(options).travels)
+  /** The tables that a plan reads, but for those at a point in time that the user named. */
+  def movable(plan: LogicalPlan): Seq[(Table, HudiTable)] =
+    StatementPlans.relations(plan).flatMap { case (table, options) =>
+      described(table).filterNot(_.snapshot.under(options).travels).map(table -> _)
+    }.distinct
 
   private def described(table: Table): Option[HudiTable] = table match {
     case known: HudiTable => Some(known)

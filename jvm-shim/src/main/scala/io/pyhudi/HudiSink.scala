@@ -1,6 +1,7 @@
 package io.pyhudi
 
 import java.util
+import java.util.concurrent.atomic.AtomicReference
 
 import scala.collection.JavaConverters._
 
@@ -22,7 +23,8 @@ private[pyhudi] class HudiSink(
     extends Sink
     with ReportsSinkMetrics {
 
-  @volatile private var progress: Map[String, String] = Map.empty
+  // Of a batch that Spark has not reported yet: it also asks when there was none.
+  private val progress = new AtomicReference(Map.empty[String, String])
 
   override def addBatch(batchId: Long, data: DataFrame): Unit =
     try {
@@ -32,14 +34,14 @@ private[pyhudi] class HudiSink(
         target.at(options),
         "complete" -> complete,
         "partitioning" -> partitioning)
-      progress = HudiSnapshot.textMap(answer.get("progress"))
+      progress.set(HudiSnapshot.textMap(answer.get("progress")))
     } catch {
       // `query.stop()` cancels the jobs of the batch; only so Spark knows that nothing has failed.
       case failure: HudiAnalysisException if RunningBatches.isStopping =>
         throw new InterruptedException(failure.getMessage)
     }
 
-  override def metrics(): util.Map[String, String] = progress.asJava
+  override def metrics(): util.Map[String, String] = progress.getAndSet(Map.empty).asJava
 
   /** What the query's progress calls the sink. */
   override def toString: String = s"pyhudi[${target.path}]"

@@ -9,6 +9,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.LogicalRDD
+import org.apache.spark.sql.execution.streaming.Sink
 
 /** The micro-batches that the application's streams are working on. */
 object RunningBatches {
@@ -40,17 +41,21 @@ object RunningBatches {
     SparkContext.getActive.flatMap(context => Option(context.getLocalProperty(QueryId)))
       .flatMap(query => Option(streams.get(UUID.fromString(query)))).exists(!_.isActive)
 
-  /** The batch whose rows a plan has: that of `foreachBatch`, also through Spark Connect. */
+  /** The batch whose rows a plan has: that of `foreachBatch`, also through Spark Connect.
+    *
+    * Only sinks of the old kind hand out rows. To ask another one's batch for its rows would wait
+    * until it has written them.
+    */
   def in(plan: LogicalPlan): Option[Running] = {
     val rows = plan.collectWithSubqueries { case made: LogicalRDD => made.rdd }
     if (rows.isEmpty || streams.isEmpty) None
     else
-      streams.values().asScala.flatMap { stream =>
+      streams.values().asScala.iterator.filter(_.sink.isInstanceOf[Sink]).flatMap { stream =>
         for {
           batch <- Option(stream.lastExecution)
           if rows.exists(made => Try(made eq batch.toRdd).getOrElse(false))
         } yield Running(stream.id.toString, stream.runId.toString, batch.currentBatchId)
-      }.headOption
+      }.take(1).toSeq.headOption
   }
 
   /** The rows of a batch as a frame that any plan may use, as `foreachBatch` makes it. A batch's

@@ -54,8 +54,10 @@ object StatementPlans {
   def of(rows: DataFrame): LogicalPlan = Frames.execution(rows).logical
 
   /** The rows, with tables in the states `now`. */
-  def on(rows: DataFrame, now: Map[Table, Table]): DataFrame =
-    Frames.of(rows, replaced(of(rows))(now))
+  def on(rows: DataFrame, now: Map[Table, Table]): DataFrame = Frames.of(rows, on(of(rows), now))
+
+  /** The plan, with tables in the states `now`. */
+  def on(plan: LogicalPlan, now: Map[Table, Table]): LogicalPlan = replaced(plan)(now)
 
   /** The statement that runs on this thread, if `operation` gets its changes. */
   def running(operation: RowLevelOperation): Option[LogicalPlan] = onThisThread {
