@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.choices import CleanPolicy
 from pyhudi.errors import WriteFailed
 from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.plans import CompactionOperation
+from pyhudi.services.clean import clean_table
+from pyhudi.services.clean_plan import Retention
 from pyhudi.services.compaction import CompactionStep
 from pyhudi.timeline.pending import planned_compactions
 from tests import golden_tables
+from tests.reads.filed_table import Change, as_changes, asked, changes_at
 from tests.services.logged_table import LoggedTable, logged
 
 OLD, NEW = "h120_v6-mor_part_compact", "h120_v9-mor_part_compact"
@@ -47,21 +51,40 @@ def files(table: LoggedTable, of: CompactionOperation) -> list[Path]:
     return sorted((table.root / of.partition_path).glob(f"*{of.file_id}*"))
 
 
+def changes(table: LoggedTable) -> list[Change]:
+    """What each commit did to each row."""
+    order = {"hoodie.datasource.read.incr.order": "requested"}
+    return as_changes(changes_at(str(table.root), asked(**order)))
+
+
 @BOTH
 def test_a_replaced_group_is_compacted_and_stays_replaced(number: int, tmp_path: Path) -> None:
     table, slices = planned(tmp_path)
     last = table.table().timeline().commits[-1].time
     then = table.rows(last)
     replace_group(table, slices[number])
-    before = table.rows()
+    before, did = table.rows(), changes(table)
     assert len(before) < len(then)
     found = table.compact(CompactionStep.RUN)
     assert [each.fate.value for each in found] == ["compacted", "compacted"]
     assert table.rows() == before
     assert table.rows(last) == then
+    assert changes(table) == did
     again = {each.file_group for each in table.compact()}
     assert again
     assert slices[number].file_id not in again
+    assert table.rows() == before
+
+
+@BOTH
+def test_the_new_file_of_a_replaced_group_goes_with_a_clean(number: int, tmp_path: Path) -> None:
+    table, slices = planned(tmp_path)
+    replace_group(table, slices[number])
+    before = table.rows()
+    table.compact(CompactionStep.RUN)
+    assert [path for path in files(table, slices[number]) if path.suffix == ".parquet"]
+    clean_table(table.writer(), Retention(CleanPolicy.VERSIONS, versions=1))
+    assert not files(table, slices[number])
     assert table.rows() == before
 
 
