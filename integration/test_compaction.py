@@ -24,6 +24,7 @@ from integration.test_log_reads import (
     Story,
     Write,
     beside,
+    soft,
 )
 from integration.test_log_reads import FIRST as START
 from pyhudi.storage.local import LocalStorage
@@ -139,6 +140,36 @@ def test_pyhudi_runs_a_plan_of_apache_hudi_beside_which_hudi_wrote_on(
     assert kept(agreed(peers, path)) == kept(before)
     peers(HUDI).write(path, LATER.table(), of.given(LATER))
     assert len(agreed(peers, path).rows) == len(before.rows) + 1
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_group_that_was_replaced_after_the_plan_stays_replaced(
+    version: int, peers: Peers, tmp_path: Path
+) -> None:
+    of, path = story(version, EVENT_TIME | AVRO_LOGS), tmp_path / "compacted"
+    first, second = (
+        Write("upsert", [(0, ts, "x"), (1, ts, "y")], columns=soft(False, False)) for ts in (20, 21)
+    )
+    written(peers, path, of, [START, first])
+    planned = package.compact(str(path), op="schedule")
+    assert [(each.partition, each.fate.value) for each in planned] == [
+        ("p0", "planned"), ("p1", "planned"),
+    ]  # fmt: skip
+    peers(PYHUDI).write(path, second.table(), of.given(second), "append")
+    last = str(open_table(LocalStorage(str(path))).timeline().commits[-1].time)
+    then = peers(HUDI).read(path, as_of=last)
+    anew = Write("insert_overwrite", [(30, 40, "n")], columns=soft(False))
+    peers(PYHUDI).write(path, anew.table(), of.given(anew), "append")
+    before = agreed(peers, path)
+
+    found = package.compact(str(path), op="run")
+
+    assert sorted(each.fate.value for each in found) == (
+        ["compacted", "compacted"] if version == 6 else ["compacted", "left"]
+    )
+    assert kept(agreed(peers, path)) == kept(before)
+    for reader in (peers(HUDI), peers(PYHUDI)):
+        assert kept(reader.read(path, as_of=last)) == kept(then)
 
 
 @pytest.mark.parametrize("version", [9, 6])

@@ -192,6 +192,12 @@ class FiledTable:
         metadata = CommitMetadata("CLUSTER", (stat,), self._extra(), {"": replaced})
         self._commit(number, metadata, Action.REPLACECOMMIT)
 
+    def declare(self, number: int, *columns: str) -> None:
+        """A commit that changes no row, after which the table has only these ``columns``."""
+        fields = [each for each in SCHEMA["fields"] if each["name"] in columns]
+        declared = canonical_json(spark_to_avro({"type": "struct", "fields": fields}, "t"))
+        self._commit(number, CommitMetadata("ALTER_SCHEMA", (), {SCHEMA_KEY: declared}))
+
     def file_of(self, group: str) -> Path:
         """The newest base file of a group."""
         return self.root / self.groups[group][1]

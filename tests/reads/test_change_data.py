@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
@@ -30,6 +31,7 @@ from pyhudi.timeline.table import open_table
 from tests.archiver import archive
 from tests.golden_tables import ALL, BY_NAME, GoldenTable
 from tests.reads import merged_table
+from tests.reads.changing_table import END_SCHEMA
 from tests.reads.filed_table import (
     FORM,
     FiledTable,
@@ -179,6 +181,28 @@ def test_only_the_columns_that_are_asked_for_are_read(tmp_path: Path) -> None:
     found = changes_at(str(tmp_path), asked(at(2), at(3)), wanted=wanted)
     assert found == [{"op": "u", "ts_ms": at(3), "after": {"v": 3}}] * 2
     assert table.noted
+
+
+@pytest.mark.parametrize("form", ["cdc", "cdc_columns"])
+def test_the_images_have_the_columns_of_now_or_on_request_of_the_ranges_end(
+    form: str, tmp_path: Path
+) -> None:
+    table = FiledTable.at(tmp_path)
+    table.merge(1, "g1", {"a": 1})
+    table.merge(2, "g1", {"a": 2})
+    table.declare(3, "id")
+    then = {FORM: form, END_SCHEMA: "true"}
+
+    def images(options: dict[str, str]) -> list[Row]:
+        rows = changes_at(str(tmp_path), options)
+        texts = (row["after"] for row in rows)
+        return [json.loads(each) if isinstance(each, str) else each for each in texts]
+
+    assert images(asked(at(1), at(2), **{FORM: form})) == [{"id": "a"}]
+    assert images(asked(at(1), at(2), **then)) == [{"id": "a", "v": 2}]
+    assert images(asked(at(1), at(3), **then)) == [{"id": "a"}]
+    queries = (query_at(str(tmp_path), asked(at(1), at(2), **o)) for o in (then, {FORM: form}))
+    assert len({pin_of(each) for each in queries}) == 2
 
 
 def test_changes_of_a_cleaned_slice_are_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyhudi.diagnosis.data_files import Look
+from pyhudi.diagnosis.logged_keys import LoggedKey
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import InstantTime
@@ -28,6 +29,8 @@ class What(str, Enum):
     #: it has its value from this commit; whether it was there before is not known
     WRITTEN = "written"
     DELETED = "deleted"
+    #: a log has a row or a delete of it that loses against an earlier one
+    OUTRANKED = "outranked"
     MOVED = "moved"
     CLUSTERED = "clustered"
     #: its file group was replaced by an overwrite
@@ -35,7 +38,7 @@ class What(str, Enum):
     ROLLED_BACK = "rolled back"
     #: copied unchanged into a new slice; listed only on request
     CARRIED = "carried"
-    #: a slice that is cleaned or a log: nobody can say whether the key was touched
+    #: a slice that is cleaned, or a log that was not read: whether it has the key is not known
     UNKNOWN = "unknown"
     PENDING = "pending"
     #: in a file that no commit names
@@ -96,27 +99,37 @@ class SeenSlice:
 
 @dataclass(frozen=True, slots=True)
 class GroupLife:
-    """A file group that holds the key, or held it: its slices and logs, ascending by instant.
+    """A file group that has the key, or had it: its slices and logs, ascending by instant.
 
-    ``replaced_by`` is the commit that replaced the group, None if the group is there.
+    ``replaced_by`` is the commit that replaced the group, None if the group is there. ``logged`` is
+    what the logs of its newest slice make of the key, None if that has no logs.
     """
 
     group: Group
     slices: Sequence[SeenSlice]
     logs: Sequence[tuple[InstantTime, str]] = ()
     replaced_by: InstantTime | None = None
+    logged: LoggedKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A file that has the key now, or ``told`` why it has it no more; ``file`` is then empty."""
+
+    file: str
+    told: str
 
 
 def touches_of(
     lives: Iterable[GroupLife], commits: Mapping[InstantTime, KnownCommit]
-) -> tuple[list[Touch], list[SeenSlice]]:
-    """The events of the key in order, and the slices that have it now."""
+) -> tuple[list[Touch], list[Home]]:
+    """The events of the key in order, and where it is now."""
     found: list[Touch] = []
-    now: list[SeenSlice] = []
+    now: list[Home] = []
     for life in lives:
         story = _Story(life, commits)
         found += story.events()
-        now += story.live()
+        now += story.homes()
     found.sort(key=lambda each: (each.instant, each.partition, each.file))
     return list(_joined(found)), now
 
@@ -130,11 +143,33 @@ class _Story:
         self._last: SeenSlice | None = None
         self._gap: list[SeenSlice] = []
 
-    def live(self) -> list[SeenSlice]:
-        """The newest slice if it counts and has the key; to be asked after ``events``."""
-        if self._life.replaced_by or self._gap or not _holds(self._last) or self._last is None:
-            return []
-        return [self._last]
+    def homes(self) -> Iterator[Home]:
+        """Where the newest slice has the key; to be asked after ``events``.
+
+        A base file tells that only if no log of its slice has the key, or if the merge says so.
+        """
+        logged, last = self._life.logged, self._last
+        if self._life.replaced_by:
+            return
+        held = last if _holds(last) and not self._gap else None
+        if logged is not None and logged.row is not None:
+            text = f"The table has it in this log file, with the value of {logged.row.instant}."
+            yield Home(logged.row.path, text)
+        if logged is not None and logged.deleted is not None:
+            at = logged.deleted
+            yield Home("", f"The log {at.path} of {at.instant} has deleted it.")
+        if held is None or (logged is not None and logged.events and not logged.in_base):
+            return
+        if logged is not None and logged.unread:
+            text = (
+                f"Its newest base file has it, with the value of {held.written_by}, but its logs "
+                f"could not be read, and may have changed or deleted it: {', '.join(logged.logs)}."
+            )
+        else:
+            text = f"The table has it in this file, with the value of {held.written_by}."
+            if logged is not None and logged.events:
+                text += " What logs have of it does not count against that."
+        yield Home(held.path, text)
 
     def events(self) -> Iterator[Touch]:
         for each in self._life.slices:
@@ -246,15 +281,21 @@ class _Story:
             yield self._touch(What.UNKNOWN, each, why)
 
     def _in_logs(self) -> Iterator[Touch]:
-        """The logs after the last known value of the key."""
+        """What the logs of the newest slice did, and logs after the last known value of the key."""
+        logged = self._life.logged or LoggedKey(())
+        read = frozenset() if logged.unread else frozenset(logged.logs)
         since = self._last.instant if self._last is not None else InstantTime("")
         for instant, path in self._life.logs:
-            if instant >= since:
-                why = (
-                    "A log file of the group: whether it has the key is not known, since pyhudi "
-                    "does not read rows of logs yet."
-                )
+            if instant >= since and path not in read:
+                why = "A log file that was not read: whether it has the key is not known."
                 yield self._made(instant, What.UNKNOWN, path, why)
+        for event in logged.events:
+            what = What.DELETED if event.deletes else What.WRITTEN
+            why = "The log deletes it." if event.deletes else "The log has a row of it."
+            if event in logged.outranked:
+                what = What.OUTRANKED
+                why += " That does not count, since another row or delete has a greater order."
+            yield self._made(event.instant, what, event.path, why)
 
     def _uncommitted(self, at: SeenSlice) -> Iterator[Touch]:
         if at.look is not Look.HELD or at.written_by != at.instant:

@@ -1,20 +1,23 @@
 """``pyhudi.why``: every commit and file that touched one record key, without Spark.
 
-It reads the timeline, the archive, one listing, and of the data files what ``data_files.py`` reads.
+It reads the timeline, the archive, one listing, and of the data files what ``data_files.py`` and
+``logged_keys.py`` read.
 The commits' metadata is read one commit at a time; only the groups that have had the key are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyhudi.clock import SystemClock
 from pyhudi.diagnosis.data_files import Look, Sighting, sightings
+from pyhudi.diagnosis.logged_keys import LoggedKey, logged_keys
 from pyhudi.diagnosis.touches import (
     Group,
     GroupLife,
+    Home,
     KnownCommit,
     SeenSlice,
     Standing,
@@ -83,17 +86,22 @@ def key_touches(
             "Compare two states instead, by time travel.",
             feature="why without meta fields",
         )
-    past = _Past(table, table.timeline())
+    timeline = table.timeline()
+    past = _Past(table, timeline)
     listed = list(_listed(table, partition))
     place = files(table.storage.root)
     seen = {each.path: each for each in sightings(place, [path for path, _, _ in listed], key)}
     held = {group for path, group, _ in listed if seen[path].look is Look.HELD}
+    logged = logged_keys(table, timeline, place, key, partition)
+    held |= {group for group, each in logged.items() if each.events}
     lives, cleaned = past.lives(held, listed, seen, partition)
+    lives = [replace(each, logged=logged.get(each.group)) for each in lives]
     found, now = touches_of(lives, past.known)
     found += past.rolled_back(held)
     found.sort(key=lambda each: each.instant)
     kept = [each for each in found if carried or each.what is not What.CARRIED]
-    last = past.now(now, _where(table.config, key, partition, list(seen.values()), cleaned))
+    where = _where(table.config, key, partition, list(seen.values()), cleaned, logged.values())
+    last = past.now(now, where, any(each.unread for each in logged.values()))
     return Listing(Touch, [*kept, *last])
 
 
@@ -281,18 +289,23 @@ class _Past:
                     name = file.rsplit("/", 1)[-1]
                     yield ", ".join(each.commits_rollback), folder, name
 
-    def now(self, live: list[SeenSlice], where: str) -> Iterator[Touch]:
-        """The last entries: each place of the key now, or one that says that there is none."""
+    def now(self, homes: list[Home], where: str, unread: bool) -> Iterator[Touch]:
+        """The last entries: each place of the key now, or one that says that there is none.
+
+        ``unread``: there are logs that could not be read.
+        """
         commits = [i.time for i in self._timeline.commits]
         newest = max(commits, default=InstantTime(""))
         ended = self.known[newest].completed_at if newest in self.known else None
+        live = [each for each in homes if each.file]
         if not live:
-            text = f"The table does not have it. {where}"
+            told = " ".join(each.told for each in homes)
+            none = "No file that was read has it." if unread else "The table does not have it."
+            text = " ".join(filter(None, [none, told, where]))
             yield Touch(newest, ended, "", What.NOW, "", "", text)
         for each in live:
-            folder = each.path.rpartition("/")[0]
-            text = f"The table has it in this file, with the value of {each.written_by}. {where}"
-            yield Touch(newest, ended, "", What.NOW, folder, each.path, text)
+            folder = each.file.rpartition("/")[0]
+            yield Touch(newest, ended, "", What.NOW, folder, each.file, f"{each.told} {where}")
 
 
 def _where(
@@ -301,6 +314,7 @@ def _where(
     partition: str | None,
     seen: list[Sighting],
     cleaned: int,
+    logged: Collection[LoggedKey],
 ) -> str:
     """Where the key was looked for, and what that leaves open."""
     looks = [each.look for each in seen]
@@ -310,6 +324,10 @@ def _where(
         f"Looked {place} at {len(seen)} base files: {out} were ruled out by key ranges and bloom "
         f"filters, {looks.count(Look.HELD)} have or had it."
     )
+    if read := sum(len(each.logs) for each in logged if not each.unread):
+        text += f" Read {read} logs of the newest slices."
+    if unread := sum(len(each.logs) for each in logged if each.unread):
+        text += f" {unread} logs of the newest slices could not be read: they may have it."
     if bad:
         text += f" {bad} could not be read: pyhudi check --read-files says why."
     if cleaned:

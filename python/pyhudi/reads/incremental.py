@@ -210,6 +210,12 @@ def commits_of(table: Table, timeline: Timeline, asked: Range) -> list[Instant]:
     return [i for i in inside if begin is None or _key(table, timeline, i, asked.order) > begin]
 
 
+def last_of(table: Table, timeline: Timeline, asked: Range) -> InstantTime | None:
+    """The last active commit of the state at the end of the range; None if it has none."""
+    inside, _ = _split(table, timeline, asked)
+    return max((i.time for i in inside), default=None)
+
+
 def _left(timeline: Timeline, last: InstantTime | None, of: Iterable[InstantTime]) -> Changes:
     """The rows of the commits ``of`` in the newest state."""
     rows = RowsOfCommits(tuple(dict.fromkeys(of)))

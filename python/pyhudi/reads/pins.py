@@ -79,7 +79,8 @@ def _kind(query: Query) -> object:
     kind, found = query.options.query_type.value, query.changes()
     if query.of_changes:
         options = query.options
-        return kind, options.change_form.value, options.begin, options.end, options.order
+        of_range = options.begin, options.end, options.order, options.end_schema
+        return kind, options.change_form.value, *of_range
     if found is None:
         return kind
     rows = (found.rows.commits, found.rows.above) if found.rows is not None else None

@@ -21,7 +21,7 @@ from pyhudi.format.spark_schema import SparkSchema, SparkType
 from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.filters import decided_filters, kept_partitions, texts_of
-from pyhudi.reads.incremental import Changes, RowsOfCommits, changes, range_of
+from pyhudi.reads.incremental import Changes, RowsOfCommits, changes, last_of, range_of
 from pyhudi.reads.log_slices import Elsewhere, Place, counted_slices, merges
 from pyhudi.rows.log_spec import Merged
 from pyhudi.services.file_schemas import FileSchemas, NamesInLogs
@@ -142,6 +142,10 @@ class Query:
 
     @property
     def _schema_at(self) -> InstantTime | None:
+        if self.options.end_schema and self.of_changes:
+            asked = range_of(self.options, self.table.config)
+            assert asked is not None, "the query reads change data"
+            return last_of(self.table, self.own_timeline, asked) or self.as_of
         found = self.changes() if self.options.end_schema else None
         return found.last if found is not None else self.as_of
 

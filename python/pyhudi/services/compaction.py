@@ -359,8 +359,9 @@ def _carried_out(run: Compaction, planned: Instant, plan: CompactionPlan) -> lis
         view = run.table.view(running.timeline)
         columns = written_columns(run.table, run.place, running.timeline, time)
         tasks, left = tasks_of(view, plan, planned, columns)
-        if left and running.timeline.layout == 1:
-            why = next(iter(left.values()))
+        misfits = [why for group, why in left.items() if not view.is_gone(*group, None)]
+        if misfits and running.timeline.layout == 1:
+            why = misfits[0]
             raise WriteFailed(
                 f"The plan of the compaction {time} does not fit the table: {why}. Nothing was "
                 "changed. Logs may name it, so it cannot run in part. Let Apache Hudi repair it.",

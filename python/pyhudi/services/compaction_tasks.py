@@ -18,7 +18,7 @@ from pyhudi.services.compaction_plan import Group
 from pyhudi.services.log_compaction_run import unfit
 from pyhudi.services.slice_merging import counted_instants
 from pyhudi.services.written_columns import WrittenColumns
-from pyhudi.slices.files import LogFile, in_order
+from pyhudi.slices.files import BaseFile, LogFile, in_order
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.log_promises import owned_by
 from pyhudi.timeline.view import FileSystemView
@@ -40,14 +40,11 @@ def tasks_of(
     names = columns.files.names_in_logs(columns.schema, list(slices))
     for number, each in enumerate(plan.operations):
         group = each.partition_path, each.file_id
-        named = (each.data_file_path or "").rpartition("/")[2]
         base = newest.get(group)
         if group in left:
             continue
-        if view.is_gone(*group, None):
-            left[group] = "its file group was replaced meanwhile"
-        elif named != (base.name if base is not None else ""):
-            left[group] = f"its base file is {base.name if base else 'gone'}, not {named or 'none'}"
+        if why := _misfit(view, each, base):
+            left[group] = why
         else:
             logs = [
                 log
@@ -66,6 +63,24 @@ def tasks_of(
                 LogSlice(of, instant or "", paths, names),
             )
     return tasks, left
+
+
+def _misfit(view: FileSystemView, of: CompactionOperation, base: BaseFile | None) -> str | None:
+    """Why the plan does not hold for a slice any more; None if it does.
+
+    In layout 1 it holds for a replaced group, as long as its files are there: a log may name the
+    plan, and time travel to before the replacement would miss the rows below that log.
+    """
+    named = (of.data_file_path or "").rpartition("/")[2]
+    fits = named == (base.name if base is not None else "")
+    if view.is_gone(of.partition_path, of.file_id, None):
+        logs = view.logs.get(of.partition_path, {}).get(of.file_id, ())
+        is_there = fits and {log.path for log in _logs(of)} <= {log.path for log in logs}
+        if view.timeline.layout > 1 or not is_there:
+            return "its file group was replaced meanwhile"
+    if not fits:
+        return f"its base file is {base.name if base else 'gone'}, not {named or 'none'}"
+    return None
 
 
 def _owned(view: FileSystemView, plan: CompactionPlan) -> Callable[[LogFile], bool]:
