@@ -4,7 +4,7 @@ Invariants: a row comes once, in its state at the end of the range, if its ``_ho
 is that of a commit in the range. Only files that commits of the range have written are read; their
 metadata names them, so nothing is listed. If some of these commits are archived, the files come
 from the state at the end of the range instead. No row is left out silently: a range whose files
-were cleaned is refused.
+were cleaned is refused, unless a compaction that was planned in the range has its rows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyhudi.choices import Order
 from pyhudi.config import QueryType, ReadOptions
 from pyhudi.errors import ConfigError, HistoryExpired, UnsupportedTable
 from pyhudi.format.instants import (
+    Action,
     Instant,
     InstantTime,
     State,
@@ -25,7 +26,7 @@ from pyhudi.format.instants import (
 )
 from pyhudi.format.table_config import TableConfig, TableType
 from pyhudi.slices.files import FileSlice
-from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.commit_view import NeedsListing, view_of_commits
 from pyhudi.timeline.completion_order import default_order, fence, time_in_order
@@ -34,13 +35,15 @@ from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.tail import ARCHIVED_TIMES
-from pyhudi.timeline.time_travel import check_readable
+from pyhudi.timeline.time_travel import check_readable, kept_from
 from pyhudi.timeline.view import FileSystemView
 
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
 #: what Hudi's users write for a range from the first commit on
 EARLIEST = re.compile(r"(?i)earliest|0+")
+#: operations that move rows within their file groups
+MERGES = frozenset({"COMPACT", "LOG_COMPACT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Changes:
     ``as_of``, which is None if the timeline says all. ``named`` are the commits of the range if
     their metadata names all files, and None if the files come from the state at the end.
     ``remains``: they come from the newest state, where files of later commits hold such rows too.
+    ``late`` completed after the range, and are not in ``timeline`` or above ``as_of``; except for
+    ``merged``, compactions whose files stand for older ones that were cleaned.
     """
 
     rows: RowsOfCommits | None
@@ -79,6 +84,8 @@ class Changes:
     last: InstantTime | None
     named: tuple[Instant, ...] | None
     remains: bool = False
+    late: tuple[Instant, ...] = ()
+    merged: frozenset[InstantTime] = frozenset()
 
     def view(self, table: Table) -> FileSystemView:
         """The files of the range, of which each group's newest counts.
@@ -99,7 +106,7 @@ class Changes:
         if rows is None or self.remains:
             return list(slices)
         # Each commit writes the files of its rows.
-        known, above = frozenset(rows.commits), rows.above
+        known, above = self.merged.union(rows.commits), rows.above
 
         def inside(instant: InstantTime) -> bool:
             return instant in known or (above is not None and instant > above)
@@ -110,6 +117,27 @@ class Changes:
             return inside(each.instant) or logs
 
         return [each for each in slices if may_hold(each)]
+
+    def check_bases(self, table: Table, slices: Iterable[FileSlice]) -> None:
+        """``HistoryExpired`` if a slice has lost its base file: a late commit says what it was.
+
+        If the commit of a base file is archived, nothing else promises it (``promises.py``), and
+        rows that had lost to its rows would come out.
+        """
+        lone = {(each.partition_path, each.file_id) for each in slices if each.base is None}
+        times = {each.time for each in self.late}
+        for commit in self.late if lone else ():
+            for stat in COMMITS.get(table.storage, self.timeline, commit).stats:
+                before = stat.prev_commit
+                follows = before is not None and before not in times and not stat.is_log
+                if follows and (stat.partition_path, stat.file_id) in lone:
+                    raise HistoryExpired(
+                        f"The file group {stat.file_id} in partition '{stat.partition_path}' had a "
+                        f"base file of {before} at the end of the range, which was cleaned since. "
+                        f"Set {END} to the time of commit {commit.time} or later, or leave it out.",
+                        asked=self.last,
+                        earliest=commit.completion_time or commit.time,
+                    )
 
 
 def range_of(options: ReadOptions, config: TableConfig) -> Range | None:
@@ -170,24 +198,83 @@ def changes(
     if begin is not None:
         rows = RowsOfCommits(tuple(dict.fromkeys(times)), begin if archived else None)
     named = tuple(wanted) if rows is not None and not archived else None
-    at_end = _without(timeline, late)
-    crossed = any(last is None or i.time < last for i in late)
-    as_of = last if late and not crossed else None
-    found = Changes(rows, at_end if crossed or named is not None else timeline, as_of, last, named)
+    found = _at_end(timeline, Changes(rows, timeline, None, last, named), late)
     if not late or not checked:
         return found
     try:
-        _check_kept(table, timeline, asked, last)
+        return _kept(table, timeline, asked, found)
     except HistoryExpired:
-        if named is not None and _all_there(table, found):
-            return found
         if not of_the_rest:
             raise
         if rows is None:
             every = Archive(table.storage, table.config).commits()
             return _left(timeline, last, [*every, *(i.time for i in inside)])
         return _left(timeline, last, rows.commits)
-    return found
+
+
+def _at_end(timeline: Timeline, of: Changes, late: Sequence[Instant]) -> Changes:
+    """``of`` the state at the end of the range, without the commits ``late``."""
+    crossed = bool(_crossing(of.last, late))
+    at_end = _without(timeline, late) if crossed or of.named is not None else timeline
+    as_of = of.last if late and not crossed else None
+    return replace(of, timeline=at_end, as_of=as_of, late=tuple(late))
+
+
+def _crossing(last: InstantTime | None, late: Iterable[Instant]) -> list[Instant]:
+    """Those of the commits ``late`` that were requested before ``last``."""
+    return [each for each in late if last is None or each.time < last]
+
+
+def _kept(table: Table, timeline: Timeline, asked: Range, found: Changes) -> Changes:
+    """``found`` if its files are kept, or the same with compactions in place of cleaned ones.
+
+    A clean keeps the state as of an instant, with the files of a compaction that was requested
+    before it, not the older ones below. They have no more rows: a compaction merges what completed
+    before its request. Other commits cannot stand for what was before them. ``HistoryExpired``.
+    """
+    merge_on_read = table.config.table_type is TableType.MERGE_ON_READ
+    crossing = [i for i in _crossing(found.last, found.late) if _follows(table, timeline, i)]
+    try:
+        _check_kept(table, timeline, asked, found.last)
+    except HistoryExpired:
+        # The listing does not show what is gone of groups that another commit has replaced.
+        unsure = merge_on_read and set(crossing) - _merging(table, timeline, crossing)
+        if unsure or found.named is None or not _all_there(table, found):
+            raise
+        return found
+    if not merge_on_read or _is_kept(table, timeline, found, crossing):
+        return found
+    merges = _merging(table, timeline, crossing)
+    late = [i for i in found.late if i not in merges]
+    merged = replace(_at_end(timeline, found, late), merged=frozenset(each.time for each in merges))
+    others = [i for i in crossing if i not in merges]
+    if others and not _is_kept(table, timeline, merged, others):
+        first = _key(table, timeline, max(others, key=lambda i: i.time), asked.order)
+        raise _expired(asked, f"what commit {others[0].time} has changed was cleaned", first)
+    return merged
+
+
+def _merging(table: Table, timeline: Timeline, commits: Iterable[Instant]) -> set[Instant]:
+    """The compactions of ``commits``."""
+    return {i for i in commits if COMMITS.get(table.storage, timeline, i).operation in MERGES}
+
+
+def _follows(table: Table, timeline: Timeline, commit: Instant) -> bool:
+    """Whether the files of a commit stand for older ones, which a clean may then delete."""
+    said = COMMITS.get(table.storage, timeline, commit)
+    if said.replaced or said.operation in MERGES:
+        return True
+    return any(stat.prev_commit is not None and not stat.is_log for stat in said.stats)
+
+
+def _is_kept(table: Table, timeline: Timeline, found: Changes, crossing: Sequence[Instant]) -> bool:
+    """Whether no clean has taken what was there before the commits ``crossing``."""
+    first = min((each.time for each in crossing), default=None)
+    cleans = (i.time for i in timeline.completed if i.action is Action.CLEAN)
+    if first is None or all(time < first for time in cleans):
+        return True
+    kept = kept_from(table, timeline)
+    return _all_there(table, found) if kept is None else kept < first
 
 
 def commits_of(table: Table, timeline: Timeline, asked: Range) -> list[Instant]:
@@ -304,7 +391,7 @@ def _all_there(table: Table, found: Changes) -> bool:
     merge-on-read table."""
     if table.config.table_type is TableType.MERGE_ON_READ:
         try:
-            found.view(table).slices(found.as_of)
+            found.check_bases(table, found.view(table).slices(found.as_of))
         except HistoryExpired:
             return False
         return True

@@ -223,6 +223,7 @@ class Query:
             slices = counted_slices(self, slices)
         changed = self.changes()
         if changed is not None:
+            changed.check_bases(self.table, slices)
             slices = changed.of(slices, self.table.config.layout)
         kept = frozenset(partitions)
         self._found.slices = (wanted, slices, kept)

@@ -14,6 +14,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State, padded_t
 from pyhudi.format.table_config import TableType
 from pyhudi.reads.change_data import STILL
 from pyhudi.reads.change_slices import Group
+from pyhudi.reads.incremental import MERGES
 from pyhudi.reads.stream_admission import Ahead, Load
 from pyhudi.reads.stream_offsets import RECENT, Offset, StreamOffset, just_before
 from pyhudi.storage.base import Storage
@@ -203,6 +204,17 @@ class StreamLook:
 
         commits = set(self.timeline.commits)
         return self.timeline.only(map(then, self.timeline.instants))
+
+    def until(self, end: InstantTime, is_newer: Callable[[Instant], bool]) -> Timeline:
+        """The timeline without those commits after ``end`` for which ``is_newer`` is true.
+
+        A compaction stays if others have later instants, and so their columns: it may have the rows
+        of files that were cleaned.
+        """
+        hidden = {c for c in self.timeline.commits if self.key(c) > end and is_newer(c)}
+        last = max((c.time for c in self.timeline.commits if c not in hidden), default="")
+        merges = (c for c in hidden if c.time < last and self.metadata(c).operation in MERGES)
+        return self.without(hidden.difference(merges).__contains__)
 
     def key(self, commit: Instant) -> InstantTime:
         """The time of a commit by the order."""

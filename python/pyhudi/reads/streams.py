@@ -490,7 +490,7 @@ class Stream:
 
     def _timeline(self, found: StreamLook, end: InstantTime) -> Timeline:
         """Without commits that the stream does not know, after the batch: its columns count."""
-        return found.without(lambda c: found.key(c) > end and self._is_newer(found, c))
+        return found.until(end, lambda commit: self._is_newer(found, commit))
 
     def _query(self, found: StreamLook, known: Changes, end: InstantTime) -> Query:
         timeline = self._timeline(found, end)

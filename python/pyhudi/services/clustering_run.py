@@ -23,6 +23,7 @@ from pyhudi.locks.base import LockOwner
 from pyhudi.locks.renewal import kept
 from pyhudi.services.clustering_plan import Group
 from pyhudi.services.planned_groups import compacting_groups
+from pyhudi.services.written_columns import have_ids, have_moved
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table
@@ -188,8 +189,10 @@ class RunningClustering(Transaction):
             )
         check_undoing(self.table, now, self.who, self.instant)
         # Where columns have ids, the history says by the instant what the files hold.
-        current = table_schema(self.table, now, None if version is None else self.instant)
-        if current is not None and not same_schema(current, schema):
+        by_ids = have_ids(self.table, self.timeline)
+        current = table_schema(self.table, now, self.instant if by_ids else None)
+        changed = current is not None and not same_schema(current, schema)
+        if changed or have_moved(self.table, self.timeline, now, self.instant, version):
             raise CommitConflict(
                 f"The columns of the table changed while {self.who} ran. Nothing of it is visible. "
                 "Run it again: it then writes the new columns.",

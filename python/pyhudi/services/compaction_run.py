@@ -34,10 +34,10 @@ from pyhudi.locks.cancelling import pause
 from pyhudi.locks.renewal import kept
 from pyhudi.services.clustering_run import is_alive
 from pyhudi.services.compaction_plan import Group
+from pyhudi.services.written_columns import have_ids, have_moved
 from pyhudi.services.written_files import files_in
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.schema import table_schema
-from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.comparison import footprint_of
@@ -270,8 +270,8 @@ class RunningCompaction(Transaction):
         """Commit the new files; why some were left out, by file group.
 
         Left out is a group that others changed meanwhile so that the new file would be wrong
-        (``_changed``). The commit declares the ``version`` of
-        ``schema``, if columns have ids, otherwise the table's newest columns. Errors of
+        (``_changed``). The commit declares ``schema`` and its ``version``, if columns had ids when
+        the run began, otherwise the table's newest columns. Errors of
         ``FinalPut.send``; ``CommitConflict`` if a commit was undone meanwhile, if a commit with an
         earlier instant time changed columns with ids, and in layout 1 instead of leaving anything
         out, since logs there name the compaction's file.
@@ -286,7 +286,8 @@ class RunningCompaction(Transaction):
                 self._check_not_taken(now)
                 left = self._left_out(now, stats)
                 self._check_columns(now, version)
-                current = table_schema(self.table, now, None) or schema
+                if not have_ids(self.table, self.timeline):
+                    schema = table_schema(self.table, now, None) or schema
             completion = self.writer.next_time(now)
             self.writer = self.writer.on(drop_metadata_table(self.table, self.writer.lock))
             kept_ones = tuple(s for s in stats if (s.partition_path, s.file_id) not in left)
@@ -294,9 +295,8 @@ class RunningCompaction(Transaction):
             gone = set(self._files()) - set(files_in(kept_ones))
             if gone:
                 delete_files(self.table.storage, sorted(gone))
-            declared = {SCHEMA_KEY: current.declaration(self.table.config.name)}
+            declared = {SCHEMA_KEY: schema.declaration(self.table.config.name)}
             if version is not None:
-                declared[SCHEMA_KEY] = schema.declaration(self.table.config.name)
                 declared[LATEST_SCHEMA_KEY] = render_version(version)
             if is_pessimistic(self.table.config):
                 declared |= MARK  # so that its writers do not take it for a commit of others
@@ -316,15 +316,11 @@ class RunningCompaction(Transaction):
         return metadata, left
 
     def _check_columns(self, now: Timeline, version: SchemaVersion | None) -> None:
-        """``CommitConflict`` if an earlier instant has declared other columns than ``version``.
+        """``CommitConflict`` if columns with ids changed so that the files are wrong.
 
-        Readers take the columns of the greatest instant, and so would miss that change. Without
-        ids the commit declares the table's newest columns, whatever its files hold.
+        Without ids the commit declares the table's newest columns, whatever its files hold.
         """
-        if version is None:
-            return
-        current = SchemaHistory(self.table, now, self.instant).current()
-        if current != version:
+        if have_moved(self.table, self.timeline, now, self.instant, version):
             raise self._conflict("the columns of the table changed while it ran", ["schema"])
 
     def _check_not_taken(self, now: Timeline) -> None:

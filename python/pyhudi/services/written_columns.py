@@ -27,14 +27,38 @@ class WrittenColumns:
 def written_columns(
     table: Table, place: tuple[FileSystemSpec, str], timeline: Timeline, time: InstantTime
 ) -> WrittenColumns:
-    """The newest columns; those of the plan's ``time`` if columns have ids.
+    """The newest columns; those of the plan's ``time`` if columns have ids now.
 
     Once the commit is archived, the history alone says what its files hold, and it goes by the
     instant: a name that has come later would be another column there (spec/schema_evolution.md S5).
+    If the history has begun since the plan, the files have the names from before it.
     ``place`` is that of the table's data files; the table has a schema.
     """
     history = SchemaHistory(table, timeline, time)
-    version = history.current()
-    schema = table_schema(table, timeline, None if version is None else time)
+    schema = table_schema(table, timeline, time if have_ids(table, timeline) else None)
     assert schema is not None
-    return WrittenColumns(schema, FileSchemas(lambda _: place, table, timeline, history), version)
+    files = FileSchemas(lambda _: place, table, timeline, history)
+    return WrittenColumns(schema, files, history.current())
+
+
+def have_ids(table: Table, timeline: Timeline) -> bool:
+    """Whether the columns of the table have ids, so that new files have those of their plan."""
+    return SchemaHistory(table, timeline).current() is not None
+
+
+def have_moved(
+    table: Table,
+    began: Timeline,
+    now: Timeline,
+    time: InstantTime,
+    version: SchemaVersion | None,
+) -> bool:
+    """Whether a change of columns by ids makes the files of ``time`` wrong.
+
+    They were written in ``version`` under the timeline ``began``. A change with an earlier instant
+    would be missed, as readers take the columns of the greatest one. If the history has begun since
+    then, the files may have names that came after the plan.
+    """
+    if SchemaHistory(table, now, time).current() != version:
+        return True
+    return version is None and have_ids(table, now) and not have_ids(table, began)

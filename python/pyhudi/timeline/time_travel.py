@@ -64,6 +64,14 @@ def check_history(table: Table, timeline: Timeline, as_of: InstantTime) -> None:
         raise _expired(as_of, kept, why)
 
 
+def kept_from(table: Table, timeline: Timeline) -> InstantTime | None:
+    """The earliest commit whose state the last clean kept; None if there is none, or it names none.
+
+    Of a file group whose file then is later, older files may be gone.
+    """
+    return _earliest_kept(table, timeline)[0]
+
+
 def _expired(as_of: InstantTime, earliest: InstantTime, why: str) -> HistoryExpired:
     return HistoryExpired(
         f"You asked for the table as of {as_of}, but {why}. The earliest instant at which it can "
