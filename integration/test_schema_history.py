@@ -45,6 +45,36 @@ def of_each_kind() -> Iterator[object]:
             yield pytest.param(version, kind, marks=[pytest.mark.matrix] if rare else [])
 
 
+@pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.matrix)])
+def test_a_plan_from_before_the_first_change_of_names_keeps_the_rows(
+    version: str, peers: Peers, tmp_path: Path
+) -> None:
+    path = tmp_path / "rides"
+    ours, hudi = peers("pyhudi"), peers("hudi-1.2.0")
+    logs = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    made = {**OPTIONS, **logs, "hoodie.write.table.version": version}
+    ours.write(path, pa.Table.from_pylist(START), made, mode="overwrite")
+    name = f"rides_under_plan_{version}"
+    ours.sql(f"create table {name} using pyhudi location '{path}'")
+    beside = {"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0"}
+    upsert = {"hoodie.datasource.write.operation": "upsert"}
+    first = {**START[0], "fare": 9.0, "turn": 2}
+    ours.write(path, pa.Table.from_pylist([first]), {**made, **upsert, **beside})
+    (planned,) = pyhudi.compact(str(path), op="schedule", options=beside)
+    last = {**START[1], "fare": 8.0, "turn": 3}
+    ours.write(path, pa.Table.from_pylist([last]), {**made, **upsert, **beside})
+    ours.sql(f"alter table {name} rename column fare to price")
+    assert {each.fate.value for each in pyhudi.compact(str(path), op="run")} == {"compacted"}
+
+    now = {int(row["id"]): dict(row) for row in (first, last, START[2])}  # type: ignore[call-overload]
+    for ride in now.values():
+        ride["price"] = ride.pop("fare")
+    for reader in (ours, hudi):
+        assert rides_of(reader, path) == now, f"read by {reader.name}"
+    files = [file.name for file in path.glob("Oslo/*.parquet")]
+    assert any(str(planned.compaction) in file for file in files)
+
+
 @pytest.mark.parametrize(("version", "kind"), list(of_each_kind()))
 def test_columns_that_pyhudi_alters_are_the_same_for_hudi(
     version: str, kind: str, peers: Peers, tmp_path: Path
