@@ -307,9 +307,29 @@ SERVICES: Final = (
             ),
             Mutant(
                 "a compaction hides columns that came with an earlier instant",
-                "RunningCompaction._check_columns",
-                (("if current != version:", "if False:"),),
+                "have_moved",
+                (("if SchemaHistory(table, now, time).current() != version:", "if False:"),),
                 ("test_a_column_of_an_older_instant_that_came_while_a_compaction_ran_stays",),
+            ),
+            Mutant(
+                "a compaction writes names that came while it ran",
+                "have_moved",
+                (
+                    (
+                        "return version is None and have_ids(table, now) and "
+                        "not have_ids(table, began)",
+                        "return False",
+                    ),
+                ),
+                ("test_a_compaction_during_which_the_columns_change_runs_again",),
+            ),
+            Mutant(
+                "a compaction writes names that came after its plan",
+                "written_columns",
+                (("time if have_ids(table, timeline) else None", "None"),),
+                (
+                    "test_a_compaction_that_was_planned_before_a_change_of_columns_keeps_the_rows",
+                ),
             ),
             Mutant(
                 "a base file and a compaction of its group are no conflict",
