@@ -327,9 +327,7 @@ SERVICES: Final = (
                 "a compaction writes names that came after its plan",
                 "written_columns",
                 (("time if have_ids(table, timeline) else None", "None"),),
-                (
-                    "test_a_compaction_that_was_planned_before_a_change_of_columns_keeps_the_rows",
-                ),
+                ("test_a_compaction_that_was_planned_before_a_change_of_columns_keeps_the_rows",),
             ),
             Mutant(
                 "a base file and a compaction of its group are no conflict",
