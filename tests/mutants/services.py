@@ -316,9 +316,8 @@ SERVICES: Final = (
                 "have_moved",
                 (
                     (
-                        "return version is None and have_ids(table, now) and "
-                        "not have_ids(table, began)",
-                        "return False",
+                        "version is None and have_ids(table, now) and not have_ids(table, began)",
+                        "False",
                     ),
                 ),
                 ("test_a_compaction_during_which_the_columns_change_runs_again",),
