@@ -6,7 +6,8 @@ before the history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pyhudi.services import clustering
 from pyhudi.services.clustering_run import RunningClustering
 from pyhudi.services.compaction_run import RunningCompaction
 from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.transaction import Transaction
 from tests.spark.tables import KEY, ORDERING, PARTITION, TYPE, VERSION, HudiTable
 
 pytestmark = pytest.mark.spark
@@ -139,6 +141,22 @@ def run_clustering(plan: Plan) -> dict[str, set[str]]:
     return found
 
 
+@contextmanager
+def changes_at_seal(
+    run: type[Transaction], plan: Plan, name: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """The columns change when a run of this class has written its files."""
+    seal = run.seal
+
+    def sealed(self: Transaction, *given: Any) -> None:
+        seal(self, *given)
+        plan.change(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "seal", sealed)
+        yield
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_compaction_that_was_planned_before_a_change_of_columns_keeps_the_rows(
     plan: Plan, name: str
@@ -154,16 +172,9 @@ def test_a_compaction_during_which_the_columns_change_runs_again(
     plan: Plan, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = planned_compaction(plan)
-    seal = RunningCompaction.seal
-
-    def sealed(self: RunningCompaction, *given: Any) -> None:
-        seal(self, *given)
-        plan.change(name)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunningCompaction, "seal", sealed)
-        with pytest.raises(CommitConflict, match="the columns of the table changed"):
-            run_compaction(plan)
+    refused = pytest.raises(CommitConflict, match="the columns of the table changed")
+    with changes_at_seal(RunningCompaction, plan, name, monkeypatch), refused:
+        run_compaction(plan)
     assert plan.rows() == [CHANGES[name][1](row) for row in AFTER]
     assert run_compaction(plan) == {"compacted"}
     plan.check(name, planned)
@@ -186,16 +197,9 @@ def test_a_clustering_during_which_the_columns_change_is_refused(
     plan: Plan, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan.table.write([(2, "c", 9, 3, "a")])
-    seal = RunningClustering.seal
-
-    def sealed(self: RunningClustering, *given: Any) -> None:
-        seal(self, *given)
-        plan.change(name)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunningClustering, "seal", sealed)
-        with pytest.raises(CommitConflict, match="columns of the table changed"):
-            run_clustering(plan)
+    refused = pytest.raises(CommitConflict, match="columns of the table changed")
+    with changes_at_seal(RunningClustering, plan, name, monkeypatch), refused:
+        run_clustering(plan)
     then = CHANGES[name][1]
     assert plan.rows() == [then(row) for row in AFTER]
     assert "clustered" in set.union(*run_clustering(plan).values())

@@ -233,20 +233,23 @@ def _kept(table: Table, timeline: Timeline, asked: Range, found: Changes) -> Cha
     before its request. Other commits cannot stand for what was before them. ``HistoryExpired``.
     """
     merge_on_read = table.config.table_type is TableType.MERGE_ON_READ
-    crossing = [i for i in _crossing(found.last, found.late) if _follows(table, timeline, i)]
+    late = _crossing(found.last, found.late) if merge_on_read else []
+    crossing = [i for i in late if _follows(table, timeline, i)]
     try:
         _check_kept(table, timeline, asked, found.last)
     except HistoryExpired:
         # The listing does not show what is gone of groups that another commit has replaced.
-        unsure = merge_on_read and set(crossing) - _merging(table, timeline, crossing)
+        unsure = set(crossing) - _merging(table, timeline, crossing)
         if unsure or found.named is None or not _all_there(table, found):
             raise
         return found
     if not merge_on_read or _is_kept(table, timeline, found, crossing):
         return found
     merges = _merging(table, timeline, crossing)
-    late = [i for i in found.late if i not in merges]
-    merged = replace(_at_end(timeline, found, late), merged=frozenset(each.time for each in merges))
+    unmerged = [i for i in found.late if i not in merges]
+    merged = replace(
+        _at_end(timeline, found, unmerged), merged=frozenset(each.time for each in merges)
+    )
     others = [i for i in crossing if i not in merges]
     if others and not _is_kept(table, timeline, merged, others):
         first = _key(table, timeline, max(others, key=lambda i: i.time), asked.order)
