@@ -105,6 +105,8 @@ def of_commit(
         (6, HUDI, "COPY_ON_WRITE"),
         (9, HUDI, "COPY_ON_WRITE"),
         (9, "pyhudi", "COPY_ON_WRITE"),
+        (8, "pyhudi", "MERGE_ON_READ"),
+        (9, "pyhudi", "MERGE_ON_READ"),
         pytest.param(6, HUDI, "MERGE_ON_READ", marks=pytest.mark.matrix),
         pytest.param(9, HUDI, "MERGE_ON_READ", marks=pytest.mark.matrix),
     ],
@@ -224,29 +226,37 @@ def serve(peers: Callable[[str], SparkPeer], who: str, path: Path, service: str)
 
 @pytest.mark.matrix
 @pytest.mark.parametrize(
-    ("who", "version", "mode"),
+    ("writer", "who", "version", "mode"),
     [
-        ("pyhudi", 9, "OP_KEY_ONLY"),
-        ("pyhudi", 9, "DATA_BEFORE"),
-        ("pyhudi", 9, "DATA_BEFORE_AFTER"),
-        ("pyhudi", 8, "DATA_BEFORE_AFTER"),
-        (HUDI, 9, "DATA_BEFORE_AFTER"),
-        (HUDI, 8, "OP_KEY_ONLY"),
+        (HUDI, "pyhudi", 9, "OP_KEY_ONLY"),
+        (HUDI, "pyhudi", 9, "DATA_BEFORE"),
+        (HUDI, "pyhudi", 9, "DATA_BEFORE_AFTER"),
+        (HUDI, "pyhudi", 8, "DATA_BEFORE_AFTER"),
+        (HUDI, HUDI, 9, "DATA_BEFORE_AFTER"),
+        (HUDI, HUDI, 8, "OP_KEY_ONLY"),
+        ("pyhudi", "pyhudi", 9, "OP_KEY_ONLY"),
+        ("pyhudi", HUDI, 9, "DATA_BEFORE_AFTER"),
+        ("pyhudi", HUDI, 8, "DATA_BEFORE"),
     ],
 )
 def test_services_change_nothing_of_what_is_told_of_a_merge_on_read_table(
-    peers: Callable[[str], SparkPeer], tmp_path: Path, who: str, version: int, mode: str
+    peers: Callable[[str], SparkPeer],
+    tmp_path: Path,
+    writer: str,
+    who: str,
+    version: int,
+    mode: str,
 ) -> None:
-    """Apache Hudi writes with change logs on; ``who`` compacts and clusters in between."""
+    """``writer`` writes with change logs on; ``who`` compacts and clusters in between."""
     path = tmp_path / "changes"
     given = cdc_options(mode, version, "upsert")
     given |= {DS + "table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
     states: list[dict[int, Any]] = [{}]
-    for one in SERVED:
+    for number, one in enumerate(SERVED):
         if one[0] in SERVICES:
             serve(peers, who, path, one[0])
         else:
-            write(peers(HUDI), path, given, one)
+            write(peers(writer if number else HUDI), path, given, one)
         held = {name: peers(name).read(path).rows for name in ("pyhudi", HUDI)}
         now = {n: {r["id"]: (r["v"], r["p"]) for r in rows} for n, rows in held.items()}
         assert now["pyhudi"] == now[HUDI], one

@@ -136,8 +136,8 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
             ("preCombineField = 'nothing'", "ordering column 'nothing' is not a column"),
             ("precombine = 'id'", "it nearly is 'orderingFields'"),
             (
-                "type = 'mor', 'hoodie.table.cdc.enabled' = 'true'",
-                "no change logs in merge-on-read tables",
+                "'hoodie.write.table.version' = '6', 'hoodie.table.cdc.enabled' = 'true'",
+                "no change logs in version 6",
             ),
             ("type = 'heap'", "must be one of COPY_ON_WRITE"),
             ("tableType = 'cow'", "it nearly is 'type'"),

@@ -107,6 +107,12 @@ CHANGES: Final = (
                 ("test_change_logs_are_not_written_to_tables_of_version_6",),
             ),
             Mutant(
+                "a log of rows does not name its slice",
+                "naming_slices",
+                (("if not logs or not config.cdc_enabled", "if config.cdc_enabled"),),
+                ("test_a_log_names_its_whole_slice_in_a_table_with_change_logs",),
+            ),
+            Mutant(
                 "a compaction writes no change log",
                 "_spec",
                 (("if running.ACTION is Action.LOGCOMPACTION:", "if True:"),),

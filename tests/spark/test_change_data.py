@@ -75,6 +75,15 @@ MADE = {
         for logs in ("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY")
     },
     **{f"merge-on-read-{v}": {VERSION: v, **COMPACTED} for v in ("6", "8", "9")},
+    **{
+        f"merge-on-read-{v}-{logs}": {
+            VERSION: v,
+            **COMPACTED,
+            "hoodie.table.cdc.enabled": "true",
+            LOGGING: logs,
+        }
+        for v, logs in (("8", "DATA_BEFORE_AFTER"), ("9", "OP_KEY_ONLY"))
+    },
 }
 
 

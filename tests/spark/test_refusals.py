@@ -173,9 +173,9 @@ def test_a_write_that_contradicts_the_table_changes_nothing(
 
 NEW: dict[str, tuple[Attempt, str, tuple[str, ...]]] = {
     "an unwritten version": (upsert(**{VERSION: "7"}), "", ("7",)),
-    "change logs of merge-on-read": (
-        upsert(**{DS + "table.type": "MERGE_ON_READ", "hoodie.table.cdc.enabled": "true"}),
-        "UNSUPPORTED_TABLE", ("merge-on-read",)),
+    "change logs of version 6": (
+        upsert(**{VERSION: "6", "hoodie.table.cdc.enabled": "true"}),
+        "UNSUPPORTED_TABLE", ("version 8 or 9",)),
     "no such partition column": (upsert(**{PARTITION: "nope"}), "CONFIG_ERROR",
                                  ("partition column", "'nope'")),
     "no such ordering column": (upsert(**{ORDERING: "nope"}), "CONFIG_ERROR",

@@ -118,10 +118,12 @@ def test_a_merge_on_read_table_names_its_type_and_its_merge(version: str) -> Non
     assert config.raw[merge], "Apache Hudi cannot read the table without it"
 
 
-def test_change_logs_of_a_merge_on_read_table_are_refused() -> None:
-    mor = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
-    with pytest.raises(UnsupportedTable, match="no change logs in merge-on-read tables"):
-        config_of({**mor, "hoodie.table.cdc.enabled": "true"})
+def test_change_logs_of_a_merge_on_read_table_are_those_of_versions_8_and_9() -> None:
+    asked = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    asked |= {"hoodie.table.cdc.enabled": "true"}
+    assert config_of(asked).cdc_enabled
+    with pytest.raises(UnsupportedTable, match="no change logs in version 6"):
+        config_of({**asked, "hoodie.write.table.version": "6"})
 
 
 def test_a_table_at_the_root_of_its_storage_needs_a_name() -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from pyhudi.format.filenames import FileId
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.filenames import FileId, LogFileName
 from pyhudi.format.instants import InstantTime
 from pyhudi.rows.spec import BY_POSITION, REFUSE, REWRITE, GroupPlan
-from pyhudi.slices.files import BaseFile
+from pyhudi.slices.files import BaseFile, FileSlice, LogFile
 from pyhudi.writes.placement.assign import Sizing, assign
-from pyhudi.writes.placement.log_groups import LogGroups
+from pyhudi.writes.placement.log_groups import LogGroups, naming_slices
 
 T1, T2 = InstantTime("20240101000000000"), InstantTime("20240102000000000")
+PENDING = InstantTime("20240103000000000")
 SIZING = Sizing(1_000, 500, 10, fill_small_files=True)
 
 
@@ -135,3 +139,33 @@ def test_a_small_base_file_is_filled_if_enough_comes(size: int, rows: int, fille
     files = [file("a", (size << 20) - 1)]
     found = assign(files, {0: 5}, {"p": rows}, sizing, lambda _: "new", LogGroups(2, {}, {}))
     assert (found.groups[0].log_version is None) == filled
+
+
+@pytest.mark.parametrize(
+    ("layout", "cdc", "named"), [(2, True, True), (2, False, False), (1, True, False)]
+)
+def test_a_log_names_its_whole_slice_in_a_table_with_change_logs(
+    layout: int, cdc: bool, named: bool
+) -> None:
+    """Apache Hudi merges these files for the row before a change (spec/log_files.md L7)."""
+    base = file("a")
+    logs = tuple(
+        LogFile("p", LogFileName(FileId("a"), time, at, f"{at}-0-0", of_changes), 10)
+        for at, (time, of_changes) in enumerate(((T1, True), (T2, False), (PENDING, False)), 1)
+    )
+    view = SimpleNamespace(
+        committed=lambda: {T1, T2}.__contains__,
+        slices=lambda partitions: [FileSlice(base, logs)] if "p" in partitions else [],
+    )
+    config = SimpleNamespace(cdc_enabled=cdc, layout=layout)
+    own = WriteStat(FileId("a"), "p/own", "p", log_version=1, base_file="", log_files=("own",))
+    new = WriteStat(FileId("b"), "p/b.parquet", "p")
+    alone = replace(own, file_id=FileId("c"))
+    write: Any = SimpleNamespace(config=config, view=view)
+    found = naming_slices(write, (own, new, alone))
+    assert found[1:] == (new, alone)
+    wanted = replace(
+        own, base_file=f"a_0-0-0_{T1}.parquet", log_files=(logs[1].named.render(), "own"),
+        prev_commit=T1,
+    )  # fmt: skip
+    assert found[0] == (wanted if named else own)

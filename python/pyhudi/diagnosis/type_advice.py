@@ -27,7 +27,7 @@ ONE_READ: Final = 1.0
 def merge_on_read(facts: ShapeFacts) -> Iterator[Advice]:
     """If logs and their compactions cost at most half of what copies cost.
 
-    Not of a table with change logs, since pyhudi writes none for merge-on-read.
+    Not of a table with change logs, of which nothing was measured.
     """
     found = _habit(facts)
     if found is None or facts.cdc:

@@ -23,7 +23,6 @@ from pyhudi.format.table_config import (
     KeyGenerator,
     MergeMode,
     TableConfig,
-    TableType,
     parse_table_config,
 )
 from pyhudi.format.widening import same_type
@@ -81,16 +80,9 @@ def new_table_config(
 
 
 def _change_logs(options: WriteOptions) -> dict[str, str]:
-    """``UnsupportedTable`` for change logs that pyhudi does not write: in table version 6, and in
-    merge-on-read tables."""
+    """The properties of change logs; ``UnsupportedTable`` in table version 6."""
     if not options.change_logs:
         return {}
-    if options.table_type is TableType.MERGE_ON_READ:
-        raise UnsupportedTable(
-            "pyhudi writes no change logs in merge-on-read tables yet. Leave "
-            "hoodie.table.cdc.enabled out, or make the table copy-on-write.",
-            feature="writing change logs in merge-on-read tables",
-        )
     if options.table_version == 6:
         raise UnsupportedTable(
             "hoodie.table.cdc.enabled needs table version 8 or 9: pyhudi writes no change logs in "

@@ -13,7 +13,6 @@ from pyhudi.format.table_config import (
     KeyGenerator,
     MergeMode,
     TableConfig,
-    TableType,
 )
 from pyhudi.timeline.table import Table
 
@@ -29,7 +28,7 @@ CUSTOM_KINDS = frozenset({"SIMPLE", "TIMESTAMP"})
 def refuse_writes_to(table: Table) -> None:
     """``UnsupportedTable`` for the kinds of table that pyhudi can only read."""
     config = table.config
-    feature = _kind(config) or _change_logs(config)
+    feature = _kind(config) or unlogged(config)
     _refuse(table, feature or _merging(config) or _key_generation(config))
 
 
@@ -54,12 +53,6 @@ def _kind(config: TableConfig) -> str | None:
     if config.drop_partition_columns:
         return "writing to tables that drop their partition columns"
     return None
-
-
-def _change_logs(config: TableConfig) -> str | None:
-    if config.cdc_enabled and config.table_type is TableType.MERGE_ON_READ:
-        return "writing change logs in merge-on-read tables"
-    return unlogged(config)
 
 
 def unlogged(config: TableConfig) -> str | None:

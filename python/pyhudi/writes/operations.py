@@ -25,6 +25,7 @@ from pyhudi.writes.key_conflicts import KeyCheck, checks_keys
 from pyhudi.writes.key_lookup import learn
 from pyhudi.writes.orders import combines, combining
 from pyhudi.writes.overwrites import Overwriting, PartitionsDeleted
+from pyhudi.writes.placement.log_groups import naming_slices
 from pyhudi.writes.plan import Replaced, Way
 from pyhudi.writes.retries import most_retries
 from pyhudi.writes.single_pass import SinglePass
@@ -113,7 +114,7 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
         extra[RETRIES_KEY] = f"{write.kept.retries} of {most}"
     metadata = CommitMetadata(
         write.operation.value.upper(),
-        written.files,
+        naming_slices(write, written.files),
         extra,
         None if replaced is None else replaced.by_partition(),
     )
