@@ -234,6 +234,24 @@ CHANGES: Final = (
         "a row that a log has replaced or deleted, or a row of a log that does not count",
         (
             Mutant(
+                "rows with some columns have nulls in the others",
+                "whole_rows",
+                (("if not any(part.partial for part in parts):", "if True:"),),
+                ("test_rows_lie_over_others_as_in_apache_hudi",),
+            ),
+            Mutant(
+                "executors decode rows with some columns",
+                "LogPart.place",
+                ((" and not self.partial", ""),),
+                ("test_a_block_says_whether_it_is_partial",),
+            ),
+            Mutant(
+                "what lost lies below nothing",
+                "_stacked",
+                (("lowest[above] = lowest[below]", "pass"),),
+                ("test_rows_lie_over_others_as_in_apache_hudi",),
+            ),
+            Mutant(
                 "blocks of pending and of later instants count",
                 "CountedInstants.__contains__",
                 (("", "return True"),),
@@ -303,7 +321,7 @@ CHANGES: Final = (
             Mutant(
                 "blocks that nobody can merge are left out",
                 "_check",
-                (("if feature is not None:", "if False:"),),
+                (("if part.kind not in (*_DATA, BlockType.DELETE):", "if False:"),),
                 ("test_what_pyhudi_cannot_merge_is_refused_by_name",),
             ),
         ),

@@ -270,9 +270,9 @@ def test_logs_that_pyhudi_cannot_merge_are_refused(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
     partial = render_properties({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"})
     storage.replace(PROPERTIES, storage.read(PROPERTIES) + partial)
-    with pytest.raises(UnsupportedTable, match="change data of log files with partial updates"):
+    with pytest.raises(UnsupportedTable, match="change data of log files that are merged by"):
         changes_at(str(tmp_path), asked())
-    with pytest.raises(UnsupportedTable, match="streams of log files with partial updates"):
+    with pytest.raises(UnsupportedTable, match="streams of log files that are merged by"):
         follower(table)
 
 

@@ -201,7 +201,6 @@ def test_workers_without_pyhudi_tell_what_they_cannot_merge(worker: Worker, tmp_
     contents = {
         "old.log": logs.rendered(BlockType.DELETE, T1, delete_content(b"java", 2)),
         "torn.log": logs.delete_block(T1, ("k", several_values))[:-40],
-        "partial.log": logs.avro_block(T1, [{"key": "a"}], IS_PARTIAL="true"),
         "cut.log": logs.rendered(BlockType.AVRO_DATA, T1, b"x", SCHEMA=logs.schema()),
     }
     for name, data in contents.items():
@@ -216,6 +215,5 @@ def test_workers_without_pyhudi_tell_what_they_cannot_merge(worker: Worker, tmp_
         return error_from_text(answer) if kind == "error" else answer
 
     assert isinstance(told("old.log"), UnsupportedTable)
-    assert isinstance(told("partial.log"), UnsupportedTable)
     assert isinstance(told("cut.log"), TableCorrupt)
     assert told("torn.log") == [{"slice": 1, "masked": b"", "kept": [], "blocks": "[[], []]"}]

@@ -154,10 +154,8 @@ def test_a_log_compaction_has_all_its_blocks() -> None:
     [
         (logs.rendered(BlockType.HFILE_DATA, T1, b"x"), "log blocks of the type HFILE_DATA"),
         (logs.block_of_type(7, T1), "log blocks of the type UNKNOWN"),
-        (block(T1, "a", IS_PARTIAL="true"), "log blocks with partial updates"),
-        (block(T1, "a", IS_PARTIAL="TRUE"), "log blocks with partial updates"),
     ],
-    ids=["HFile", "unknown", "partial", "PARTIAL"],
+    ids=["HFile", "unknown"],
 )
 def test_what_pyhudi_cannot_merge_is_refused_by_name(data: bytes, feature: str) -> None:
     with pytest.raises(UnsupportedTable, match=feature) as caught:
@@ -168,8 +166,12 @@ def test_what_pyhudi_cannot_merge_is_refused_by_name(data: bytes, feature: str) 
     assert parts(data, spec=logs.spec(counted=CountedInstants(frozenset({T2}), T1))) == []
 
 
-def test_a_block_that_is_not_partial_says_so() -> None:
-    assert keys(parts(block(T1, "a", IS_PARTIAL="false"))) == [["a"]]
+@pytest.mark.parametrize(("text", "partial"), [("true", True), ("TRUE", True), ("false", False)])
+def test_a_block_says_whether_it_is_partial(text: str, partial: bool) -> None:
+    (part,) = parts(block(T1, "a", IS_PARTIAL=text))
+    assert part.partial is partial
+    # Executors decode blocks whose place has a schema, and these give whole rows.
+    assert (part.place.schema == "") is partial
 
 
 # ---- rows

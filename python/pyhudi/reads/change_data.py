@@ -103,7 +103,7 @@ def plan_pieces(
     filesystem, root = query.runtime.filesystem(query.table.storage.root)
     images = {name: _image(query, wanted, name) for name in (BEFORE, AFTER)}
     logs = query.table.config.table_type is TableType.MERGE_ON_READ
-    merge = merge_spec(query, SparkSchema()) if logs else None
+    merge = merge_spec(query, query.schema()) if logs else None
     spec = ChangeSpec(root, filesystem, images[BEFORE], images[AFTER], merge)
     return ChangePlan(spec, tuple(pieces), tuple(sizes))
 

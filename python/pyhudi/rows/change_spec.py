@@ -53,7 +53,8 @@ class ChangeSpec(ByValue):
 
     ``root`` is the table's path in the form for ``fs``. ``before`` and ``after`` are the struct
     types of the images, None for an image that nobody asked for. ``merge`` is how slices with logs
-    are merged, None in a copy-on-write table; which instants count is said by each piece.
+    are merged, with all columns of the table, None in a copy-on-write table; which instants count
+    is said by each piece.
     """
 
     root: str

@@ -40,11 +40,15 @@ class MergedBlock:
 def log_compacted(
     files: TableFiles, order: MergeSpec, task: CompactTask
 ) -> dict[str, object] | None:
-    """Write the log; its row of ``STAT_SCHEMA``, None if no block of the slice's logs counts."""
+    """Write the log; its row of ``STAT_SCHEMA``.
+
+    None if no block of the slice's logs counts, or if one has rows with some columns only: these
+    need those that they lie over, so they wait for a compaction (spec/merging.md R5).
+    """
     plan, of = task.plan, task.slice
     with readable(", ".join(of.logs)):
         parts = parts_in(order, files.fs, of)
-        if not parts:
+        if not parts or any(part.partial for part in parts):
             return None
         found = newest_events(order, parts, of.base_instant)
         stream, counts = LogStream(files, plan), Counts()

@@ -123,6 +123,16 @@ class LogPart:
         return self.instant_of(self._found)
 
     @property
+    def block(self) -> tuple[str, int]:
+        """Which block it is: the path of its log and where its content begins."""
+        return self.path, self._found.at
+
+    @property
+    def partial(self) -> bool:
+        """Whether its rows have some columns only, and the others stay (spec/merging.md R5)."""
+        return self.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
+
+    @property
     def deletes(self) -> bool:
         """Whether all it holds are deletes."""
         return self._found.block_type is BlockType.DELETE
@@ -134,8 +144,9 @@ class LogPart:
 
     @property
     def place(self) -> BlockPlace:
-        """Where its content is."""
-        schema = sys.intern(self.schema) if self.kind is BlockType.AVRO_DATA else ""
+        """Where its content is; without a schema if its rows are not whole."""
+        whole = self.kind is BlockType.AVRO_DATA and not self.partial
+        schema = sys.intern(self.schema) if whole else ""
         return BlockPlace(self.path, self._found.at, self._found.length, schema)
 
     def records(self) -> pa.LargeBinaryArray:
@@ -147,7 +158,7 @@ class LogPart:
             return pa.array(delete_records(self._content, self.path), pa.large_binary())
         if self.kind is BlockType.AVRO_DATA:
             return avro_frames(self._content, *avro_spans(self._content, self.path))
-        rows = self._rows(self._names_of_columns())
+        rows = self._rows(self.names())
         columns = {field.name: rows.field(at) for at, field in enumerate(rows.type)}
         try:
             content = framed_content(framed_columns(columns, self.schema), len(rows))
@@ -223,7 +234,7 @@ class LogPart:
         """For each row whether it is a delete."""
         if self.deletes:
             return np.ones(len(self._deleted()), np.bool_)
-        held = self._names_of_columns()
+        held = self.names()
         marks = {SOFT_DELETE, OPERATION, spec.marker[0] if spec.marker else SOFT_DELETE}
         if not marks & held:
             return np.zeros(self.size, np.bool_)
@@ -248,15 +259,19 @@ class LogPart:
             return avro_count(head.content(self._source), self.path)
         return self._opened().rows
 
-    def _names_of_columns(self) -> set[str]:
-        """The columns of its rows, by its schema."""
+    def names(self) -> set[str]:
+        """The columns of its rows, as its schema calls them."""
         try:
             return set(AvroColumns(self.schema).names)
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt(self.path, RULE, f"the schema does not parse ({error!r})") from error
 
+    def has(self, name: str) -> bool:
+        """Whether its rows have the table's column ``name``."""
+        return (self._names or {}).get(name, (name, None))[0] in self.names()
+
     def images(self, at: Positions, kind: pa.StructType) -> pa.StructArray:
-        """The rows at ``at`` in the columns of ``kind``."""
+        """The rows at ``at`` in the columns of ``kind``; null in one that they lack."""
         return self._in_columns(self._rows(self._own_names(kind), at), kind)
 
     def _own_names(self, kind: pa.StructType) -> list[str]:
@@ -390,12 +405,8 @@ def _placed(by_instant: Mapping[str, Sequence[LogPart]]) -> list[str]:
 
 
 def _check(part: LogPart) -> None:
-    feature = None
     if part.kind not in (*_DATA, BlockType.DELETE):
         feature = f"log blocks of the type {part.kind.name}"
-    elif part.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
-        feature = "log blocks with partial updates"
-    if feature is not None:
         raise UnsupportedTable(
             f"{part.path} has {feature}, which pyhudi cannot merge. Let Apache Hudi compact the "
             "table, then read it again.",

@@ -8,7 +8,7 @@ A row that both merges give is no change, whatever the commit wrote: by event ti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from operator import is_
 from typing import Protocol
@@ -22,6 +22,7 @@ from pyhudi.rows.change_spec import ChangeSpec
 from pyhudi.rows.log_parts import LogPart, SliceLogs, chunks
 from pyhudi.rows.log_spec import Merged, MergeSpec, Positions, SliceChange, SliceChanges
 from pyhudi.rows.meta_columns import constant
+from pyhudi.rows.partial_rows import Opener, PartialPart, relaid, whole_rows
 from pyhudi.rows.piece_reading import BATCH_ROWS, reading
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
@@ -88,7 +89,8 @@ class _Difference:
     change: SliceChange
     gone: Positions
     came: Positions
-    parts: list[tuple[LogPart, Positions, Positions]]
+    gone_logged: list[Picked]
+    came_logged: list[Picked]
 
 
 def slice_changes(
@@ -118,8 +120,7 @@ def slice_changes(
         for each in found:
             gone: list[Picked] = [] if rows is None else [(rows, each.gone)]
             came: list[Picked] = [] if rows is None else [(rows, each.came)]
-            gone += [(part, at) for part, at, _ in each.parts]
-            came += [(part, at) for part, _, at in each.parts]
+            gone, came = gone + each.gone_logged, came + each.came_logged
             yield from _paired(spec, each.change, PickedRows(gone), PickedRows(came))
 
 
@@ -128,7 +129,6 @@ def _differences(
 ) -> Iterator[_Difference]:
     """What each commit did; the state after one is most often that before the next."""
     known: tuple[list[LogPart], Merged] | None = None
-    nothing = np.zeros(0, np.int64)
     for change in piece.changes:
         parts, after = _merged(spec, change, logs, base)
         others = [part for part in parts if part.instant != change.instant]
@@ -136,14 +136,40 @@ def _differences(
             before = known[1]
         else:
             before = merge(_order(spec, change), others, base, change.slice.base_instant)
-        kept = dict(zip(map(id, others), before.kept, strict=True))
-        pairs = []
-        for part, now in zip(parts, after.kept, strict=True):
-            then = kept.get(id(part), nothing)
-            pairs.append((part, np.setdiff1d(then, now), np.setdiff1d(now, then)))
+        whole = [
+            whole_rows(_order(spec, change), each, _as_open(base), change.slice.base_instant)
+            for each in (others, parts)
+        ]
+        gone_logged, came_logged = _of_logs(spec, (whole[0], before), (whole[1], after))
         gone = np.setdiff1d(after.masked, before.masked)
-        yield _Difference(change, gone, np.setdiff1d(before.masked, after.masked), pairs)
+        came = np.setdiff1d(before.masked, after.masked)
+        yield _Difference(change, gone, came, gone_logged, came_logged)
         known = parts, after
+
+
+def _of_logs(
+    spec: ChangeSpec, before: tuple[list[LogPart], Merged], after: tuple[list[LogPart], Merged]
+) -> tuple[list[Picked], list[Picked]]:
+    """The rows of logs that a commit took away, and those that it brought."""
+    assert spec.merge is not None, "the table has logs"
+    held = {part.block: (part, kept) for part, kept in zip(before[0], before[1].kept, strict=True)}
+    gone: list[Picked] = []
+    came: list[Picked] = []
+    for part, now in zip(after[0], after[1].kept, strict=True):
+        older, then = held.get(part.block, (part, np.zeros(0, np.int64)))
+        old, new = np.setdiff1d(then, now), np.setdiff1d(now, then)
+        if isinstance(part, PartialPart) and isinstance(older, PartialPart):
+            # A row that stays may have got other columns from the rows below it.
+            turned = relaid(older, part, np.intersect1d(then, now), spec.merge.rows)
+            old, new = np.union1d(old, turned), np.union1d(new, turned)
+        gone.append((older, old))
+        came.append((part, new))
+    return gone, came
+
+
+def _as_open(base: SliceFile | None) -> Opener | None:
+    """Gives the base file that is open."""
+    return None if base is None else lambda: nullcontext(base)
 
 
 def _order(spec: ChangeSpec, change: SliceChange) -> MergeSpec:
@@ -164,6 +190,7 @@ def _whole(
 ) -> Iterator[pa.RecordBatch]:
     """All rows of a slice as the operation ``change.whole``."""
     parts, after = _merged(spec, change, logs, base)
+    parts = whole_rows(_order(spec, change), parts, _as_open(base), change.slice.base_instant)
     for rows in _all_rows(after, parts, base) if change.whole in change.ops else ():
         yield _of_one_kind(spec, change, rows)
 

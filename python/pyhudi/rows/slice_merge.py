@@ -6,7 +6,7 @@ with others: by its position where all blocks say it, by its key where one does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -197,24 +197,14 @@ def _by_event_time(
     where a delete that always wins stands between two rows.
     """
     ids, at = events.ids, events.at
-    columns: list[list[pa.Array]] = [[] for _ in spec.ordering_paths]
-    forced, deletes = [], []
-    for part, rows in zip(parts, events.rows, strict=True):
-        found, always = part.ordering(spec)
-        found = [comparable(values.take(pa.array(rows))) for values in found]
-        for column, values in zip(columns, found, strict=True):
-            column.append(values)
-        gone = valueless(found) & part.taken_away(spec)[rows]
-        forced.append(np.asarray(always)[rows] | gone)
-        deletes.append(np.full(len(rows), part.deletes))
+    columns, always, deletes = _compared(spec, parts, events.rows)
     held = np.flatnonzero(at >= 0)
     if base is not None and len(held):
         stored = ordering_columns(base.images(at[held], spec.ordering), spec)
         for column, values in zip(columns, stored, strict=True):
             column.append(comparable(values))
     ranks = _ranks([pa.concat_arrays(column) for column in columns])
-    always = np.concatenate(forced)
-    winners = _winners(ids, ranks[: len(ids)], always, np.concatenate(deletes))
+    winners = _winners(ids, ranks[: len(ids)], always, deletes)
     stays = np.ones(len(winners), np.bool_)
     if base is not None and len(held):
         against = ranks[len(ids) :]
@@ -223,12 +213,35 @@ def _by_event_time(
     return winners, stays
 
 
+def _compared(
+    spec: MergeSpec, parts: Sequence[LogPart], rows: Sequence[Positions]
+) -> tuple[list[list[pa.Array]], np.ndarray, np.ndarray]:
+    """Of the ``rows`` of all parts: (ordering values, column by column; whether each wins in any
+    case; whether it is of a delete block)."""
+    columns: list[list[pa.Array]] = [[] for _ in spec.ordering_paths]
+    forced, deletes = [], []
+    for part, own in zip(parts, rows, strict=True):
+        found, always = part.ordering(spec)
+        found = [comparable(values.take(pa.array(own))) for values in found]
+        for column, values in zip(columns, found, strict=True):
+            column.append(values)
+        gone = valueless(found) & part.taken_away(spec)[own]
+        forced.append(np.asarray(always)[own] | gone)
+        deletes.append(np.full(len(own), part.deletes))
+    return columns, np.concatenate(forced), np.concatenate(deletes)
+
+
 def _winners(
-    ids: Positions, ranks: Positions, forced: np.ndarray, deletes: np.ndarray
+    ids: Positions,
+    ranks: Positions,
+    forced: np.ndarray,
+    deletes: np.ndarray,
+    met: Callable[[Positions, Positions], None] = lambda winners, losers: None,
 ) -> Positions:
     """The winner of each number: its events meet one after the other, in rounds.
 
-    A delete of a delete block does not take the place of one that wins in any case.
+    A delete of a delete block does not take the place of one that wins in any case. ``met`` is told
+    the winners and the losers of each round.
     """
     order = np.argsort(ids, kind="stable")
     sorted_ids = ids[order]
@@ -242,7 +255,57 @@ def _winners(
         wins = (ranks[challengers] >= ranks[champions]) | forced[challengers] | forced[champions]
         wins &= ~(forced[champions] & deletes[challengers])
         winners[numbers[wins]] = challengers[wins]
+        met(np.where(wins, challengers, champions), np.where(wins, champions, challengers))
     return winners
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What lies below the rows of logs that have some columns only (spec/merging.md R5).
+
+    The events are ``rows`` of each part, one part after the other. Of each event: whether it is
+    ``partial``, the event ``under`` it, -1 if none is, and the place ``at`` of its row in the base
+    file, -1 if it has none.
+    """
+
+    rows: list[Positions]
+    partial: np.ndarray
+    under: Positions
+    at: Positions
+
+
+def stacks(
+    spec: MergeSpec, parts: Sequence[LogPart], base: SliceFile | None, instant: str
+) -> Iterator[Stack]:
+    """What lies below which row, by the merge of ``parts``; one for each of its passes."""
+    placed = every(parts, instant) if base is not None else None
+    for share in _shares(parts, placed):
+        events = _by_key(parts, base, share) if placed is None else _by_position(placed, share)
+        if len(events.ids):
+            yield _stacked(spec, parts, events)
+
+
+def _stacked(spec: MergeSpec, parts: Sequence[LogPart], events: _Events) -> Stack:
+    ids, rows = events.ids, events.rows
+    of_parts = list(zip(parts, rows, strict=True))
+    partial = np.concatenate([np.full(len(own), part.partial) for part, own in of_parts])
+    gone = np.concatenate([part.taken_away(spec)[own] for part, own in of_parts])
+    partial &= ~gone
+    under, lowest = np.full(len(ids), -1, np.int64), np.arange(len(ids))
+
+    def met(winners: Positions, losers: Positions) -> None:
+        lies = partial[lowest[winners]] & ~gone[losers]
+        above, below = winners[lies], losers[lies]
+        under[lowest[above]] = below
+        lowest[above] = lowest[below]
+
+    never = np.zeros(len(ids), np.bool_)
+    ranks, always, deletes = np.zeros(len(ids), np.int64), never, never
+    if spec.ordering_paths:
+        columns, always, deletes = _compared(spec, parts, rows)
+        ranks = _ranks([pa.concat_arrays(column) for column in columns])
+    _winners(ids, ranks, always, deletes, met)
+    return Stack(rows, partial, under, events.at[ids])
 
 
 def _ranks(columns: Sequence[pa.Array]) -> Positions:

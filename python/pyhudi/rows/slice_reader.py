@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,6 +19,7 @@ from pyhudi.rows.by_value import ByValue
 from pyhudi.rows.log_parts import LogPart, SliceLogs, chunks
 from pyhudi.rows.log_spec import BlockPlace, LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.meta_columns import constant
+from pyhudi.rows.partial_rows import whole_rows
 from pyhudi.rows.piece_reading import BATCH_ROWS, reading_pieces, telling_files
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
@@ -189,7 +190,16 @@ class LargeLog:
 
 def parts_in(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> list[LogPart]:
     """The blocks of a slice's logs that count, in the order of their merge."""
-    return logs_in(spec, filesystem, of).parts(of.logs, spec.counted)
+    parts = logs_in(spec, filesystem, of).parts(of.logs, spec.counted)
+    base = of.base
+
+    @contextmanager
+    def opened() -> Iterator[SliceFile]:
+        assert base is not None
+        with filesystem.open_input_file(f"{spec.root}/{base.path}") as source:
+            yield SliceFile(source, base)
+
+    return whole_rows(spec, parts, None if base is None else opened, of.base_instant)
 
 
 def logs_in(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> SliceLogs:

@@ -95,8 +95,9 @@ def unmergeable(config: TableConfig) -> str | None:
     if config.merge_mode is MergeMode.CUSTOM:
         payload = config.raw.get("hoodie.compaction.payload.class") or "a merger of its own"
         return f"log files that are merged by {payload.rsplit('.', 1)[-1]}"
-    if config.raw.get("hoodie.table.partial.update.mode"):
-        return "log files with partial updates"
+    mode = config.raw.get("hoodie.table.partial.update.mode")
+    if mode:
+        return f"log files that are merged by hoodie.table.partial.update.mode={mode}"
     if not config.populate_meta_fields:
         return "log files of tables without meta fields"
     return None
