@@ -37,6 +37,7 @@ from pyhudi.format.log_blocks import (
 )
 from pyhudi.format.roaring import positions_in
 from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.log_ordering import MISFIT, kind_of, ordering_columns, ordering_value
 from pyhudi.rows.log_spec import BlockPlace, CountedInstants, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.spec import KEY_COLUMN, SOFT_DELETE, FileNames
@@ -222,7 +223,7 @@ class LogPart:
         for at, each in enumerate(deletes):
             fits = len(each.order) == len(kinds)
             found = [
-                comparable(kind, *value) for kind, value in zip(kinds, each.order, strict=False)
+                ordering_value(kind, *value) for kind, value in zip(kinds, each.order, strict=False)
             ]
             forced[at] = not fits or any(value is MISFIT for value in found)
             for place, column in enumerate(values):
@@ -412,49 +413,6 @@ def _check(part: LogPart) -> None:
             "table, then read it again.",
             feature=feature,
         )
-
-
-# ---- ordering values
-
-MISFIT = object()
-
-
-def kind_of(spec: MergeSpec, path: str) -> pa.DataType:
-    """The type of an ordering column; a dotted name is a field of a struct."""
-    kind: pa.DataType = spec.ordering
-    for name in path.split("."):
-        kind = kind.field(name).type
-    return kind
-
-
-def ordering_columns(held: pa.StructArray, spec: MergeSpec) -> list[pa.Array]:
-    """The ordering values in ``held``, an array of ``spec.ordering``."""
-    return [pc.struct_field(held, path.split(".")) for path in spec.ordering_paths]
-
-
-def comparable(kind: pa.DataType, named: str, value: object) -> object:
-    """A delete's ordering value as one of an ordering column of type ``kind``; ``MISFIT`` if the
-    two do not compare, so that the delete wins."""
-    families = {
-        "boolean": pa.types.is_boolean,
-        "int": lambda each: pa.types.is_integer(each) or pa.types.is_date(each),
-        "long": lambda each: pa.types.is_integer(each) or pa.types.is_timestamp(each),
-        "float": pa.types.is_floating,
-        "double": pa.types.is_floating,
-        "bytes": pa.types.is_binary,
-        "string": pa.types.is_string,
-        "date": pa.types.is_date,
-        "decimal": pa.types.is_decimal,
-        "timestamp": pa.types.is_timestamp,
-    }
-    if named not in families or not families[named](kind):
-        return MISFIT
-    try:
-        held = pa.scalar(value, kind)
-        # Python has no days after the year 9999; Arrow takes their numbers as well.
-        return value if pa.types.is_temporal(kind) else held.as_py()
-    except (pa.ArrowException, OverflowError, TypeError):
-        return MISFIT
 
 
 def _mask(flags: pa.Array) -> np.ndarray:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.rows.hashing import key_hashes
-from pyhudi.rows.log_parts import LogPart, check_places, check_sizes, every, ordering_columns
+from pyhudi.rows.log_ordering import ordering_columns
+from pyhudi.rows.log_parts import LogPart, check_places, check_sizes, every
 from pyhudi.rows.log_spec import Merged, MergeSpec, Positions
 from pyhudi.rows.ordering import comparable, valueless
 from pyhudi.rows.slice_file import SliceFile
