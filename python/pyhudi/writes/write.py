@@ -42,7 +42,7 @@ from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
-from pyhudi.transactions.epochs import EpochDone, check_epoch
+from pyhudi.transactions.epochs import EpochDone, check_epoch, remember_empty
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.recovery.undoing import check_undoing
@@ -231,6 +231,8 @@ def _written_if_new(
         done = _written_or_again(request, table, reads, created)
         return replace(done, ended_s=request.runtime.clock.monotonic())
     except (EpochDone, NothingArrived) as nothing:
+        if request.epoch is not None and isinstance(nothing, NothingArrived):
+            remember_empty(table, request.epoch)
         log.info("%s: nothing to write: %s", table.config.name, nothing)
         return None
 
