@@ -204,6 +204,19 @@ def test_an_empty_batch_makes_no_commit(
     assert query.exception() is None
 
 
+@pytest.mark.parametrize("mode", ["append", "update"])
+@pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
+def test_a_batch_without_rows_that_would_overwrite_replaces_nothing(
+    stream: Stream, operation: str, mode: str
+) -> None:
+    stream.put([row(1)], [], [row(2)], [])
+    writer = stream.writer(**{OPERATION: operation}).outputMode(mode)
+    ended(writer.trigger(availableNow=True).start(stream.path))
+    assert stream.table() == [row(2)]
+    assert stream.commits() == 2
+    assert not open_table(LocalStorage(stream.path)).timeline().pending
+
+
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
 def test_a_first_batch_without_rows_makes_a_table_with_columns(
     stream: Stream, operation: str

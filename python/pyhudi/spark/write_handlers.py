@@ -71,7 +71,9 @@ class WriteHandlers:
                 at.root,
                 with_partitioning(at.given, ask.partitioning),
                 at.session,
-                lambda exists: Intent(Route.SAVE, overwrite, complete=ask.complete),
+                lambda exists: Intent(
+                    Route.SAVE, overwrite, complete=ask.complete, adds=not ask.complete
+                ),
                 written_by=turn,
             )
 
