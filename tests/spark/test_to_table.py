@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+import pyhudi
 from pyhudi.errors import ConfigError
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
@@ -42,6 +43,14 @@ def test_a_new_table_gets_the_options_of_its_stream(stream: Stream, name: str) -
         "dt=x",
         "dt=y",
     ]
+
+
+def test_options_for_the_commits_are_none_of_the_table(stream: Stream, name: str) -> None:
+    writer = stream.writer().option("hoodie.datasource.write.commitmeta.key.prefix", "job.")
+    ended(writer.option("job.id", "7").trigger(availableNow=True).toTable(name))
+    last = pyhudi.last_commit(stream.spark)
+    assert last is not None
+    assert last.metadata["job.id"] == "7"
 
 
 def test_a_stream_without_options_makes_a_table_without_a_key(stream: Stream, name: str) -> None:
