@@ -179,7 +179,7 @@ class WriteOptions:
     most_logged_percent: int = option(20, "hoodie.log.most.changed.percent", W,
         "A write that changes more of a base file without logs writes it anew; 100: none.")
     key_state_bytes: int = option(256 * MB, "hoodie.index.key.state.max.bytes", W,
-        "Memory of the driver, for all tables, that remembers the file of each key; 0: none.",
+        "Memory of the driver that remembers the file of each key of this table; 0: none.",
         minimum=0)
     bloom_type: BloomType = option(BloomType.SIMPLE, "hoodie.bloom.index.filter.type", W,
         "SIMPLE is sized to the rows of its file; Hudi's default DYNAMIC_V0 begins at 431 kB.")

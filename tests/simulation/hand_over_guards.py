@@ -72,12 +72,16 @@ def _for_us_alone(marks: Marks, told: Marks) -> dict[str, str]:
 
 
 def _whole_batches(
-    epoch: Epoch, own: Mark | None, seen: epochs._Seen | None, judged: InstantTime
+    epoch: Epoch,
+    own: Mark | None,
+    seen: epochs._Seen | None,
+    judged: InstantTime,
+    empty_since: InstantTime,
 ) -> InstantTime | None:
     """The last batch of the table is taken for whole."""
     if own is not None and epoch.batch == own.batch + 1 and not epoch.ordinal:
         return None
-    return _doubtful_since(epoch, own, seen, judged)
+    return _doubtful_since(epoch, own, seen, judged, empty_since)
 
 
 @contextmanager

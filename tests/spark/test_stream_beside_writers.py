@@ -17,7 +17,7 @@ from pyhudi.format.stream_marks import STREAMS_KEY
 from tests.spark.racing import overtaken
 from tests.spark.tables import OPTIONS, TYPE, HudiTable, Lake
 from tests.spark.test_non_blocking import MERGE, NON_BLOCKING, ORDERS
-from tests.spark.test_stream_sink import Stream, row
+from tests.spark.test_stream_sink import Stream, appended, row
 from tests.spark.test_stream_source import CDC, Following
 
 pytestmark = pytest.mark.spark
@@ -180,3 +180,19 @@ def test_an_epoch_that_loses_its_race_against_a_batch_writer_is_written_again_an
     assert (stream.table(), stream.commits()) == (wanted, 3)
     orphans = pyhudi.remove_orphans(stream.path, older_than_hours=0)
     assert orphans == [], "what the lost attempt wrote is gone"
+
+
+def test_a_driver_goes_on_after_a_restore_of_commits_of_others_and_empty_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stream = Stream(spark, tmp_path)
+    stream.put([row(1)])
+    stream.run()
+    kept = pyhudi.last_commit(spark)
+    assert kept is not None
+    appended(spark.createDataFrame([row(9)], stream.ddl), stream.path)
+    pyhudi.restore(stream.path, kept.entry.instant)
+    for batch in ([], [], [row(2)]):
+        stream.put(batch)
+        stream.run()
+    assert stream.table() == [row(1), row(2)]

@@ -7,6 +7,7 @@ the commit log of the checkpoint, as after a crash.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -201,6 +202,19 @@ def test_an_empty_batch_makes_no_commit(
     stream.run(stream.rows().where("id <> 2"))
     assert stream.commits() == 2, "an empty batch that is repeated is empty"
     assert query.exception() is None
+
+
+@pytest.mark.parametrize("mode", ["append", "update"])
+@pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
+def test_a_batch_without_rows_that_would_overwrite_replaces_nothing(
+    stream: Stream, operation: str, mode: str
+) -> None:
+    stream.put([row(1)], [], [row(2)], [])
+    writer = stream.writer(**{OPERATION: operation}).outputMode(mode)
+    ended(writer.trigger(availableNow=True).start(stream.path))
+    assert stream.table() == [row(2)]
+    assert stream.commits() == 2
+    assert not open_table(LocalStorage(stream.path)).timeline().pending
 
 
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
@@ -438,6 +452,21 @@ def test_an_unknown_option_ends_the_stream_before_it_writes(stream: Stream) -> N
     with pytest.raises(ConfigError, match="recordKeyy"):
         stream.run(recordKeyy="id")
     assert not Path(stream.path).exists()
+
+
+def test_options_without_effect_are_told_once_in_a_run(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    def told() -> int:
+        return sum("have no effect" in record.getMessage() for record in caplog.records)
+
+    stream.put([row(1)], [row(2)])
+    with caplog.at_level(logging.WARNING, "pyhudi"):
+        stream.run(hoodie__metrics__on="true")
+        assert (stream.commits(), told()) == (2, 1)
+        stream.put([row(3)])
+        stream.run(hoodie__metrics__on="true")
+    assert (stream.commits(), told()) == (3, 2)
 
 
 def test_a_query_that_is_stopped_in_a_batch_has_no_error_and_goes_on(stream: Stream) -> None:

@@ -22,6 +22,7 @@ from pyhudi.transactions.epochs import (
     forget_marks,
     judge_epoch,
     known_marks,
+    remember_empty,
 )
 from pyhudi.transactions.transaction import Committed, Transaction
 from tests.archiver import archive
@@ -435,6 +436,35 @@ def test_a_driver_that_was_there_since_a_restore_goes_on_after_empty_batches(
     forget_marks()
     with pytest.raises(StreamConflict, match=f"set {REPLACES} to q for one run"):
         streams.verdict(epoch(2))
+
+
+def test_a_driver_that_found_batches_empty_after_a_restore_does_not_ask_for_them(
+    streams: Streams,
+) -> None:
+    streams.commit(streams.begin(epoch(3)))
+    undo(streams, [streams.write(None).instant], new_driver=False)
+    for number in (4, 5):
+        streams.verdict(epoch(number))
+        remember_empty(streams.world.table(), epoch(number))
+    streams.verdict(epoch(6))
+    restore = undo(streams, [streams.write(None).instant], new_driver=False)
+    with pytest.raises(StreamConflict, match=f"restore {restore} came after it"):
+        streams.verdict(epoch(6))
+
+
+def test_an_answer_about_a_restore_holds_for_a_run_without_rows(streams: Streams) -> None:
+    streams.write(epoch(3))
+    undo(streams, [streams.write(epoch(4)).instant])
+    with pytest.raises(StreamConflict, match="came after it"):
+        streams.verdict(epoch(5))
+    remember_empty(streams.world.table(), epoch(5))
+    with pytest.raises(StreamConflict, match="came after it"):
+        streams.verdict(epoch(6))
+    streams.verdict(epoch(5, replaces="q"))
+    remember_empty(streams.world.table(), epoch(5))
+    streams.verdict(epoch(6))
+    with pytest.raises(StreamConflict, match="came after it"):
+        streams.verdict(epoch(9))
 
 
 def test_a_restore_of_services_and_rollbacks_do_not_stop_a_stream(streams: Streams) -> None:

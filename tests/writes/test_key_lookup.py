@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
-from pyhudi.index.key_state import GroupChange
+from pyhudi.index.key_state import GroupChange, KeyState
 from pyhudi.index.stateful_lookup import Answer, KeyStates, StatefulLookup, Wanted
 from pyhudi.rows.hashing import key_hashes
 from pyhudi.rows.spec import DELETE, GroupPlan
@@ -279,6 +279,11 @@ def view_of(*files: File) -> View:
     return {file.group: file for file in files}
 
 
+def filled(rows: int) -> KeyState:
+    """A state of one file."""
+    return KeyState().with_read({"p/f": hashes_of([f"k{n}" for n in range(rows)])}, ())
+
+
 ONE = File("p", "g1", "p/one", ("a", "b"))
 TWO = File("p", "g2", "p/two", ("c", "b"))
 
@@ -365,6 +370,31 @@ def test_the_partition_that_was_not_used_for_longest_is_dropped_first() -> None:
     for partition, files_read in (("a", 1), ("b", 1), ("a", 0), ("c", 1), ("a", 0), ("b", 1)):
         _, reader = look_up(states, view, {partition: ["k1"]}, most_bytes=3_000)
         assert (partition, len(reader.read)) == (partition, files_read)
+
+
+def test_a_small_bound_of_one_table_takes_nothing_from_another() -> None:
+    states, state = KeyStates(), filled(100)
+    states.keep("a", "p", state, 10_000)
+    states.keep("b", "p", state, 10)
+    states.keep("b", "q", filled(1), state.nbytes - 1)
+    assert states.kept() == (("a", "p"), ("b", "q"))
+    assert states.nbytes_of("a") == state.nbytes
+    assert states.nbytes_of("b") == filled(1).nbytes
+    assert states.nbytes_of("c") == 0
+
+
+def test_all_tables_together_stay_within_the_largest_bound() -> None:
+    states, state = KeyStates(), filled(100)
+    most = 3 * state.nbytes
+    for root in "abc":
+        states.keep(root, "p", state, most)
+    states.keep("c", "q", state, most)
+    assert states.kept() == (("b", "p"), ("c", "p"), ("c", "q"))
+    states.of("b", "p")
+    states.keep("d", "p", state, state.nbytes)
+    assert states.kept() == (("c", "q"), ("b", "p"), ("d", "p"))
+    states.keep("d", "p", filled(101), state.nbytes)
+    assert states.kept() == (("c", "q"), ("b", "p"))
 
 
 def test_tables_have_states_of_their_own() -> None:

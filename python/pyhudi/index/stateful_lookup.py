@@ -8,8 +8,10 @@ are looked up in them, since each copy of a key changes. ``sure`` looks all of t
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Final
 
 import numpy as np
@@ -37,7 +39,7 @@ class KeyLookup:
 
     ``probed`` counts keys, each once in its partition, and ``hits`` those that have a place.
     ``files_known`` answered from the state, ``files_read`` were not in it, ``files_verified`` were
-    read because several files had a key, or might have. ``bytes_held`` is the state of all tables.
+    read because several files had a key, or might have. ``bytes_held`` is the state of the table.
     """
 
     probed: int = 0
@@ -58,38 +60,60 @@ class KeyLookup:
         }
 
 
+@dataclass(slots=True)
+class _OfTable:
+    """The states of one table, by partition, and the bound that its last writer gave."""
+
+    states: Recent[str, KeyState] = field(default_factory=Recent)
+    most_bytes: int = 0
+
+
 class KeyStates:
     """The states of an application, by table and partition; for any thread.
 
-    The least recently used partition is dropped first. A state is a value, so two threads at once
+    A table's states stay within the bound of its own writers, and all together within the largest
+    of these bounds. The least recently used partition of a table is dropped first, and for the
+    common bound that of the least recently used table. A state is a value, so two threads at once
     can lose one's news, and the files in question are read again.
     """
 
     def __init__(self, unused_bits: int = 0) -> None:
         self._unused_bits = unused_bits
-        self._states: Recent[tuple[str, str], KeyState] = Recent()
+        self._tables: OrderedDict[str, _OfTable] = OrderedDict()
+        self._lock = Lock()
 
     @property
     def nbytes(self) -> int:
         """What all states take."""
-        return self._states.weight
+        with self._lock:
+            return sum(table.states.weight for table in self._tables.values())
+
+    def nbytes_of(self, root: str) -> int:
+        """What the states of a table take."""
+        with self._lock:
+            return self._tables[root].states.weight if root in self._tables else 0
 
     def of(self, root: str, partition: str) -> KeyState:
         """The state of a partition, empty if there is none."""
-        return self._states.get((root, partition)) or KeyState(unused_bits=self._unused_bits)
+        return self._get(root, partition) or KeyState(unused_bits=self._unused_bits)
 
     def met(self, root: str, partition: str) -> bool:
         """Whether an earlier lookup in this partition has left a state, perhaps an empty one."""
-        return self._states.get((root, partition)) is not None
+        return self._get(root, partition) is not None
 
     def keep(self, root: str, partition: str, state: KeyState, most_bytes: int) -> None:
-        """Put a state in place of an earlier one; a state above the bound is not kept."""
-        place, weight = (root, partition), state.nbytes
-        if weight > most_bytes:
-            self._states.forget(lambda key: key == place)
-            return
-        self._states.put(place, state, weight)
-        self._states.shrink(most_bytes)
+        """Put a state in place of an earlier one; a state above the table's bound is not kept."""
+        weight = state.nbytes
+        with self._lock:
+            table = self._tables.setdefault(root, _OfTable())
+            self._tables.move_to_end(root)
+            table.most_bytes = most_bytes
+            if weight > most_bytes:
+                table.states.forget(lambda key: key == partition)
+            else:
+                table.states.put(partition, state, weight)
+            table.states.shrink(most_bytes)
+            self._shrink()
 
     def learn(
         self, root: str, changes: Mapping[str, Sequence[GroupChange]], most_bytes: int
@@ -104,12 +128,36 @@ class KeyStates:
                 self.keep(root, partition, state, most_bytes)
 
     def kept(self) -> tuple[tuple[str, str], ...]:
-        """Table and partition of each state, the least recently used first."""
-        return self._states.kept()
+        """Table and partition of each state, the least recently used of each first."""
+        with self._lock:
+            tables = self._tables.items()
+            return tuple((root, each) for root, table in tables for each in table.states.kept())
 
     def forget(self, root: str) -> None:
         """Drop the states of a table."""
-        self._states.forget(lambda key: key[0] == root)
+        with self._lock:
+            self._tables.pop(root, None)
+
+    def _get(self, root: str, partition: str) -> KeyState | None:
+        with self._lock:
+            table = self._tables.get(root)
+            if table is None:
+                return None
+            self._tables.move_to_end(root)
+            return table.states.get(partition)
+
+    def _shrink(self) -> None:
+        """Bring all tables together within the largest bound of one."""
+        over = sum(table.states.weight for table in self._tables.values())
+        over -= max(table.most_bytes for table in self._tables.values())
+        for root, table in list(self._tables.items()):
+            if over <= 0:
+                break
+            before = table.states.weight
+            table.states.shrink(max(0, before - over))
+            over -= before - table.states.weight
+            if not table.states.weight:
+                del self._tables[root]
 
 
 class _Places:
@@ -186,7 +234,7 @@ class StatefulLookup:
             if at is not None and len(at):
                 answers.append((ordinal, at))
         probed, hits = sum(map(len, wanted.values())), sum(p.hits() for p in found.values())
-        held = self.states.nbytes
+        held = self.states.nbytes_of(self.root)
         return answers, KeyLookup(probed, hits, known, unknown, verified, held)
 
     def _read(

@@ -17,6 +17,7 @@ from pyhudi.reads.change_slices import Group
 from pyhudi.reads.incremental import MERGES
 from pyhudi.reads.stream_admission import Ahead, Load
 from pyhudi.reads.stream_offsets import RECENT, Offset, StreamOffset, just_before
+from pyhudi.recent import Recent
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_commit, holds_commit
@@ -29,6 +30,8 @@ from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
 T = TypeVar("T")
 _EVER: Final = InstantTime("9" * 20)
 _FIRST: Final = InstantTime(f"{1:017}")
+#: the last listing of a table
+_LISTED: Final[Recent[str, Timeline]] = Recent(64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +227,15 @@ class StreamLook:
 def look(storage: Storage, order: Order | None, default: Callable[[int], Order]) -> StreamLook:
     """The table as it is now; None ``order`` is the ``default`` for its timeline's layout.
 
-    It is listed twice: a commit that ends during the first listing may be missed by it.
+    It is listed twice: a commit that ends during the first listing may be missed by it. But where
+    nothing has changed since the last look of this process, that was the first one.
     """
-    table, before = open_with_timeline(storage)
+    before = _LISTED.get(storage.root)  # its listing had ended before the next one begins
+    table, now = open_with_timeline(storage)
+    if before != now:
+        before, now = now, table.timeline()
+        _LISTED.put(storage.root, now)
     chosen = order or default(table.config.layout)
-    now = table.timeline()
     utc = table.config.utc
     clusterings = pending_clusterings(table, now)
     safe = safe_checkpoint(before, now, chosen, utc, clusterings)

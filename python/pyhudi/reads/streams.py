@@ -165,6 +165,8 @@ class Stream:
 
     def commit(self, end: StreamOffset) -> None:
         """All up to ``end`` has been read and written: it need not be kept any more."""
+        if end.whole:
+            self._held.snapshot = None
         self._hold(look_back(self.storage, end.order, end.at), end)
 
     def stop(self) -> None:

@@ -16,6 +16,7 @@ from pyhudi.storage.open import normalize_root
 
 Options = Mapping[str, str]
 
+COMMIT_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
 #: keys of a catalog entry that only Spark uses
 CATALOG_KEYS = frozenset(
@@ -73,12 +74,17 @@ def hudi_properties(properties: Options) -> dict[str, str]:
     }
 
 
+def commit_prefix(given: Options) -> str:
+    """What the names of options begin with that go to the commit's metadata."""
+    return next((given[key] for key in given if key.lower() == COMMIT_PREFIX), "_")
+
+
 def check_property_names(properties: Options, options: Options) -> None:
     """``ConfigError`` for a name that means nothing, or is nearly an option's in TBLPROPERTIES.
 
     Spark repeats the ``options`` of a statement among the properties.
     """
-    refuse_unknown_write(options)
+    refuse_unknown_write(options, commit_prefix({**properties, **options}))
     refuse_near_properties(key for key in hudi_properties(properties) if key not in options)
 
 

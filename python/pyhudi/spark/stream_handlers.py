@@ -31,14 +31,9 @@ class StreamHandlers:
         self._lock = threading.Lock()
 
     def begin_stream(self, at: Target, ask: protocol.BeginStream) -> protocol.Begun:
-        stream = self._stream(at, ask.stream, ask.pin, ask.instant)
-        try:
-            place, newest = stream.begin()
-        except BaseException:
-            # Spark stops no source that has not begun.
-            with self._lock:
-                self._streams.pop(ask.stream, None)
-            raise
+        # Not kept yet: if another source of its query cannot begin, Spark stops none of them.
+        stream = self._made(at, ask.pin, ask.instant)
+        place, newest = stream.begin()
         return protocol.Begun(place.render(), stream.limits.any, newest.render())
 
     def next_batch(self, at: Target, ask: protocol.NextBatch) -> protocol.BatchEnd:
@@ -84,13 +79,16 @@ class StreamHandlers:
         with self._lock:
             known = self._streams.get(name)
             if known is None:
-                options = resolve_read(at.options, at.session)
-                seen = None
-                if instant is not None:
-                    _, layout, last = pin.split("-")
-                    seen = ReadState(InstantTime(instant), int(layout), last)
-                known = self._streams[name] = Stream(self._runtime, at.root, options, seen)
+                known = self._streams[name] = self._made(at, pin, instant)
             return known
+
+    def _made(self, at: Target, pin: str, instant: str | None) -> Stream:
+        options = resolve_read(at.options, at.session)
+        seen = None
+        if instant is not None:
+            _, layout, last = pin.split("-")
+            seen = ReadState(InstantTime(instant), int(layout), last)
+        return Stream(self._runtime, at.root, options, seen)
 
 
 def _place(text: str) -> StreamOffset:

@@ -15,7 +15,14 @@ from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.spark import protocol
 from pyhudi.spark.batch_questions import WriteBatch
-from pyhudi.spark.questions import Options, Target, given_options, scanned, with_partitioning
+from pyhudi.spark.questions import (
+    Options,
+    Target,
+    commit_prefix,
+    given_options,
+    scanned,
+    with_partitioning,
+)
 from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.spark.turns import MERGE, inserted, saved, turn_of
 from pyhudi.timeline.table import Table, open_table
@@ -29,8 +36,6 @@ from pyhudi.writes.stage import job_error
 from pyhudi.writes.write import write_changes, write_table
 
 log = logging.getLogger(__name__)
-
-COMMIT_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 
 
 class WriteHandlers:
@@ -71,7 +76,9 @@ class WriteHandlers:
                 at.root,
                 with_partitioning(at.given, ask.partitioning),
                 at.session,
-                lambda exists: Intent(Route.SAVE, overwrite, complete=ask.complete),
+                lambda exists: Intent(
+                    Route.SAVE, overwrite, complete=ask.complete, adds=not ask.complete
+                ),
                 written_by=turn,
             )
 
@@ -196,5 +203,4 @@ def _check_sees_all(table: Table, at: Target) -> None:
 
 def _check_names(at: Target) -> None:
     """``ConfigError`` for an option of the statement that means nothing here."""
-    prefix = next((at.given[key] for key in at.given if key.lower() == COMMIT_PREFIX), "_")
-    refuse_unknown_write(at.options, prefix)
+    refuse_unknown_write(at.options, commit_prefix(at.given))

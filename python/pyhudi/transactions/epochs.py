@@ -143,6 +143,13 @@ def remember(table: Table, epoch: Epoch) -> None:
     _SEEN.put(_key(table, epoch), _Seen((epoch.batch, epoch.ordinal + 1), made=True))
 
 
+def remember_empty(table: Table, epoch: Epoch) -> None:
+    """This process has judged ``epoch``, and found that it has no rows."""
+    judged = _JUDGED.get(_key(table, epoch))
+    if judged is not None:
+        _EMPTY.put(_key(table, epoch), (epoch.batch, judged))
+
+
 def _key(table: Table, epoch: Epoch) -> tuple[str, str]:
     return table.storage.root, epoch.query
 
@@ -158,7 +165,12 @@ def _refuse_gap(
     seen = _SEEN.get(_key(table, epoch))
     judged = _JUDGED.get(_key(table, epoch)) or _NEVER
     few = len(marks) < MOST_STREAMS  # else the mark may have left for those of others
-    since = _doubtful_since(epoch, own, seen, judged) if own is not None or few else None
+    batch, empty_since = _EMPTY.get(_key(table, epoch)) or (-1, _NEVER)
+    if batch != epoch.batch - 1:
+        empty_since = _NEVER
+    since = None
+    if own is not None or few:
+        since = _doubtful_since(epoch, own, seen, judged, empty_since)
     undone = None if since is None else _restored_since(table, timeline, since)
     newer = seen is not None and _place(own) < seen.place <= (epoch.batch, epoch.ordinal)
     if undone or (newer and few):
@@ -166,19 +178,24 @@ def _refuse_gap(
 
 
 def _doubtful_since(
-    epoch: Epoch, own: Mark | None, seen: _Seen | None, judged: InstantTime
+    epoch: Epoch,
+    own: Mark | None,
+    seen: _Seen | None,
+    judged: InstantTime,
+    empty_since: InstantTime,
 ) -> InstantTime | None:
     """After which instant a restore may have undone what ``epoch`` passes over; None: it passes
     over nothing.
 
     That is a batch, or a write of its own batch: without a mark, and in its batch, this process has
-    ``judged`` those before, so the restores that it saw then do not count. Or it is a write of the
-    last batch: how many a function has made there, only a process knows that has made them.
+    ``judged`` those before, so the restores that it saw then do not count. Nor do those that it
+    saw, ``empty_since``, when it found the batch before without rows. Or it is a write of the last
+    batch: how many a function has made there, only a process knows that has made them.
     """
     if own is None:
         return judged if (epoch.batch, epoch.ordinal) > (0, 0) else None
     if epoch.batch > own.batch + 1:
-        return own.instant
+        return max(own.instant, empty_since)
     if epoch.ordinal > (own.writes if epoch.batch == own.batch else 0):
         return max(own.instant, judged)
     whole = not own.made or seen == _Seen(_place(own), made=True)
@@ -346,6 +363,7 @@ def forget_marks() -> None:
     _KNOWN.forget()
     _SEEN.forget()
     _JUDGED.forget()
+    _EMPTY.forget()
 
 
 def _take(extra: Mapping[str, str], time: InstantTime, since: dict[str, Mark]) -> Marks | None:
@@ -406,3 +424,5 @@ class _Seen:
 _SEEN: Recent[tuple[str, str], _Seen] = Recent(1_000)
 #: by table and query the last restore that was there when this process judged a batch
 _JUDGED: Recent[tuple[str, str], InstantTime] = Recent(1_000)
+#: by table and query its last batch that this process found without rows, and that restore then
+_EMPTY: Recent[tuple[str, str], tuple[int, InstantTime]] = Recent(1_000)

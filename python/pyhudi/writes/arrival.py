@@ -1,7 +1,8 @@
 """A micro-batch as one write: which write of its batch it is, and whether it has rows.
 
 Invariant: an epoch without rows makes no commit. Its input is evaluated before its instant is
-requested, so it has none; only a single pass learns it as it writes, and its instant is undone
+requested, so it has none; only a single pass and an overwrite learn it as they write, and their
+instant is undone. In complete mode, and in a user's function, an overwrite without rows is a commit
 (docs/decisions/stream_epochs.md).
 """
 
@@ -35,8 +36,8 @@ def receive(
 ) -> None:
     """Evaluate an epoch's input and keep it for all attempts; ``NothingArrived`` if it is empty.
 
-    A single pass keeps nothing: it evaluates its rows as it writes them. An operation that replaces
-    rows does something without any. ``WriteFailed`` if the input cannot be evaluated.
+    A single pass keeps nothing: it evaluates its rows as it writes them, and so does an operation
+    that replaces rows. ``WriteFailed`` if the input cannot be evaluated.
     """
     if operation in REPLACING or single_pass:
         return

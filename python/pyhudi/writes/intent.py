@@ -67,6 +67,7 @@ class Intent:
     """A write as it was asked for; ``filters`` choose partitions where overwrite is FILTER.
 
     ``complete`` is a batch of a stream whose output mode replaces all rows: nothing keeps a part.
+    ``adds`` is one of another mode: without rows it changes nothing, also by an overwrite.
     """
 
     route: Route
@@ -74,6 +75,7 @@ class Intent:
     filters: Sequence[Filter] = ()
     may_exist: bool = True
     complete: bool = False
+    adds: bool = False
 
 
 REPLACING = frozenset(

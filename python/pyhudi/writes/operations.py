@@ -35,11 +35,14 @@ from pyhudi.writes.write_context import Write
 #: in the metadata of a commit after lost races: their number, and the number allowed
 RETRIES_KEY = "pyhudi.conflict.retries"
 
+_OVERWRITING = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE})
+
 
 def run_operation(write: Write) -> Committed:
     """Place the rows of ``write``, claim their file groups, write them and commit.
 
-    ``NothingArrived`` if a single pass over an epoch met no row: its instant is then undone.
+    ``NothingArrived`` if a single pass over an epoch met no row, or an overwrite by a stream that
+    adds rows: its instant is then undone.
     """
     transaction = write.transaction
     way = way_of(write)
@@ -49,7 +52,7 @@ def run_operation(write: Write) -> Committed:
     transaction.inflight(plan.profile)
     written = plan.write()
     transaction.revived |= written.leaning
-    if transaction.epoch is not None and not written.files and single_pass(write):
+    if transaction.epoch is not None and not written.files and _means_nothing(write):
         raise NothingArrived
     replaced = way.replaced(written)
     if replaced is not None:
@@ -59,12 +62,20 @@ def run_operation(write: Write) -> Committed:
     return done
 
 
+def _means_nothing(write: Write) -> bool:
+    """Whether an epoch without rows is one that does nothing.
+
+    Spark has batches without rows for reasons of its own, as when a watermark moves.
+    """
+    return single_pass(write) or (write.operation in _OVERWRITING and write.intent.adds)
+
+
 def way_of(write: Write) -> Way:
     """How the rows are written."""
     operation = write.operation
     if operation is Operation.DELETE_PARTITION:
         return PartitionsDeleted.of(write)
-    if operation in (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE):
+    if operation in _OVERWRITING:
         return Overwriting.of(write, new_groups)
     if single_pass(write):
         return SinglePass(write)

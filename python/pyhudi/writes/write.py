@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from pyspark.sql import DataFrame
 
@@ -42,7 +42,7 @@ from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
-from pyhudi.transactions.epochs import EpochDone, check_epoch
+from pyhudi.transactions.epochs import EpochDone, check_epoch, remember_empty
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.recovery.undoing import check_undoing
@@ -145,7 +145,7 @@ def write_table(
         except TableExists:
             # Another writer made the table: decide again whether and how to write to it.
             continue
-        _warn(resolved)
+        _warn(resolved, root, written_by)
         try:
             done = _written_if_new(request, table, reads if found else None, found is None)
         except TableNotFound:
@@ -185,7 +185,7 @@ def write_changes(
     refuse_writes_to(table)
     resolved = resolve_write(options, table.config.raw, session)
     refuse_coordination(table.config, resolved, operation)
-    _warn(resolved)
+    _warn(resolved, root, written_by)
     intent = Intent(Route.SQL)
     epoch = None if written_by is None else written_by.epoch(resolved)
     request = Request(runtime, changes, resolved, operation, intent, changes=True, epoch=epoch)
@@ -231,6 +231,8 @@ def _written_if_new(
         done = _written_or_again(request, table, reads, created)
         return replace(done, ended_s=request.runtime.clock.monotonic())
     except (EpochDone, NothingArrived) as nothing:
+        if request.epoch is not None and isinstance(nothing, NothingArrived):
+            remember_empty(table, request.epoch)
         log.info("%s: nothing to write: %s", table.config.name, nothing)
         return None
 
@@ -252,10 +254,20 @@ def _written_or_again(
         raise
 
 
-def _warn(options: WriteOptions) -> None:
+def _warn(options: WriteOptions, root: str, written_by: Turn | None) -> None:
     warning = ignored_warning(options.ignored)
-    if warning:
+    if warning is None:
+        return
+    if written_by is None:
         log.warning(warning)
+    else:
+        _warn_run(written_by.batch.run, root, warning)
+
+
+@lru_cache(maxsize=1_000)  # each batch of a stream brings the same options
+def _warn_run(run: str, root: str, text: str) -> None:
+    """Warn once in the run of a streaming query, and once for each table that it writes."""
+    log.warning(text)
 
 
 def _written(request: Request, table: Table, created: bool) -> Committed:

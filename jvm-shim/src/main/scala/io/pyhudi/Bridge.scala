@@ -28,8 +28,12 @@ object Bridge {
 
     def isAlive: Boolean = process.fold(!application.isStopped)(_.isAlive)
 
-    def ask(question: Registration => String): String =
-      process.fold(question(this))(_.asking(question(this)))
+    private val connections = if (process.isEmpty) DriverConnections.of(planner) else None
+
+    def ask(question: Registration => String): String = process match {
+      case Some(process) => process.asking(question(this))
+      case None => connections.fold(question(this))(_.asking(question(this)))
+    }
 
     /** True if the question did not reach Python, because its process had ended. */
     def wasGone(failure: Py4JException): Boolean =

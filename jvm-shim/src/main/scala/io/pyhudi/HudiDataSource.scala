@@ -94,9 +94,13 @@ class HudiDataSource
       outputMode: OutputMode): Sink = {
     requireServed()
     val options = HudiDataSource.spelled(parameters)
+    val path = HudiDataSource.path(options)
+    val own = HudiSink.ownOptions(options)
+    val target = HudiSink.target(path)
+    HudiStreamedTable.taken(path).foreach(_.take(own))
     new HudiSink(
-      HudiSink.target(HudiDataSource.path(options)),
-      HudiSink.ownOptions(options),
+      target,
+      own,
       partitionColumns,
       complete = outputMode == OutputMode.Complete())
   }

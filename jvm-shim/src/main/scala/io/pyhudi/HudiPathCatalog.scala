@@ -51,8 +51,9 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
       columns: Array[Column],
       partitions: Array[Transform],
       properties: util.Map[String, String]): Table = {
-    val staged = stageCreate(ident, columns, partitions, properties)
-    staged.commitStagedChanges()
+    val defined = definition(ident, columns, partitions, properties)
+    val made = defined.create(located(ident), Map.empty, adopt = false)
+    HudiStreamedTable.note(defined, target(ident), made, () => ())
     loadTable(ident)
   }
 

@@ -99,8 +99,10 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging wit
       // An existing table is adopted: its own columns go into the catalog.
       case Some(path) =>
         val made = definition.create(path, Map.empty)
-        try register(ident, definition.as(made))
-        catch {
+        try {
+          val stored = register(ident, definition.as(made))
+          noteForStream(ident, definition, stored, made)
+        } catch {
           case cause: Throwable =>
             val target = HudiTarget(path, name(), definition.table, definition.userProperties)
             after(cause)(made.discarded(target))
@@ -109,10 +111,21 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging wit
       // Spark accepts a managed table only while its folder is empty: the catalog comes first.
       case None =>
         val stored = register(ident, definition)
-        try definition.create(HudiCatalogTable.path(stored), Map.empty)
-        catch { case cause: Throwable => after(cause)(unregister(ident, stored)) }
+        try {
+          val made = definition.create(HudiCatalogTable.path(stored), Map.empty)
+          noteForStream(ident, definition, stored, made)
+        } catch { case cause: Throwable => after(cause)(unregister(ident, stored)) }
         loadTable(ident)
     }
+
+  private def noteForStream(
+      ident: Identifier,
+      definition: HudiDefinition,
+      stored: CatalogTable,
+      made: HudiDefinition.Made): Unit = {
+    val target = HudiCatalogTable.target(stored)
+    HudiStreamedTable.note(definition, target, made, () => unregister(ident, stored))
+  }
 
   /** Makes the table's entry; returns the table as the catalog has it. */
   private def register(ident: Identifier, definition: HudiDefinition): CatalogTable = {
