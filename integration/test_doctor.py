@@ -29,7 +29,8 @@ and what three readers found in it: all of its rows, another number of rows, or 
 pyhudi (its planner, without Spark), Apache Hudi 1.2.0 and hudi-rs 0.5.0. Then `pyhudi.doctor`
 repaired the table, and all three read it again. At last Apache Hudi wrote a row into it (with its
 metadata table off), and all three read that. [The guide](guide.md#a-table-that-is-broken) tells
-how to use the doctor."""
+how to use the doctor. What it tells of logs and of planned compactions, and leaves alone, is not on
+this page."""
 
 Rows = list[dict[str, Any]]
 

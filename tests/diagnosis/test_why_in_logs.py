@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from pyhudi.diagnosis.why import Touch
+from pyhudi.diagnosis.why import Touch, What
+from pyhudi.timeline.view import VIEWS
 from tests import golden_tables
 from tests.golden_tables import GoldenTable
 from tests.reads.merged_table import opened, rows
+from tests.services.logged_table import logged
 
 TABLES = [t for t in golden_tables.ALL if t.merge_on_read and t.expected() is not None]
 SOFT, BUCKET = "h120_v9-mor_soft_delete", "h120_v9-mor_bucket"
@@ -90,3 +92,28 @@ def test_of_logs_that_cannot_be_read_nothing_is_told(way: str, tmp_path: Path) -
     (only,) = told(SOFT, tmp_path, "9")
     assert "No file that was read has it." in only.reason
     assert "1 logs of the newest slices could not be read" in only.reason
+
+
+@pytest.mark.parametrize("golden", TABLES, ids=lambda each: each.name)
+def test_a_delete_in_a_log_is_told_as_such_after_its_compaction(
+    golden: GoldenTable, tmp_path: Path
+) -> None:
+    table = logged(golden, tmp_path)
+    deleted = {}
+    for key in map(str, range(8)):
+        told = pyhudi.why(str(table.root), key)
+        last = [each for each in told if each.what in (What.DELETED, What.NOW)]
+        in_base = any(each.what in (What.INSERTED, What.UPDATED) for each in told)
+        if len(last) == 2 and ".log." in last[0].file and in_base:
+            deleted[key] = last[0].instant, last[0].file
+    if not deleted:
+        pytest.skip("no log of a newest slice deletes a row of its base file")
+    table.compact()
+    VIEWS.forget_all()
+    for key, event in deleted.items():
+        told = pyhudi.why(str(table.root), key)
+        ends = [each for each in told if each.what is What.DELETED]
+        assert (ends[-1].instant, ends[-1].file) == event
+        assert "has left it out" in ends[-1].reason
+        assert ends[-1].operation != "compact"
+        assert "The table does not have it" in told[-1].reason

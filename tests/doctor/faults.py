@@ -34,7 +34,7 @@ from pyhudi.timeline.table import PROPERTIES, open_table
 Break = Callable[[Path], object]
 FUTURE, GONE = InstantTime("20990101000000000"), InstantTime("20200101000000000")
 #: after all commits of the tables
-LATER = InstantTime("20261122000000000")
+LATER, REPLACED = InstantTime("20261122000000000"), InstantTime("20261122000000001")
 
 
 def put(path: Path, data: bytes) -> None:

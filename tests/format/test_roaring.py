@@ -84,6 +84,12 @@ def test_a_bitmap_without_numbers_is_empty() -> None:
     assert positions_in(struct.pack("<qIIi", 1, 0, 12_346, 0)).tolist() == []
 
 
+@pytest.mark.parametrize("positions", [[1, 0], [3, 3], [1, 1 << 33, 2]])
+def test_positions_that_do_not_ascend_are_no_bitmap(positions: list[int]) -> None:
+    with pytest.raises(ValueError, match="ascend"):
+        bitmap_of(np.array(positions, np.int64))
+
+
 WHOLE = [
     bitmap_of(as_array([1, 5, 70_000, 1 << 33])),
     bitmap_of(as_array(range(5_000))),

@@ -31,6 +31,12 @@ def test_a_schema_says_what_it_was_made_of(struct: dict[str, Any]) -> None:
     assert schema.with_meta_columns().json() == schemas.with_meta_columns(struct)
 
 
+def test_a_path_is_spelled_as_the_columns_spell_it() -> None:
+    schema = SparkSchema((Column("Id", "long"), Column("At", POINT), Column("a", "long")))
+    found = [schema.own_spelling(path) for path in ("id", "AT.X", "at", "Id", "at.y", "b")]
+    assert found == ["Id", "At.x", "At", "Id", "at.y", "b"]
+
+
 def test_its_text_is_that_of_spark() -> None:
     text = (
         '{"type":"struct","fields":[{"name":"a","type":{"type":"array","elementType":"long",'

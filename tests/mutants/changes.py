@@ -314,9 +314,12 @@ CHANGES: Final = (
             ),
             Mutant(
                 "a delete block holds ordering values that it changes",
-                "LogFileWriter._delete",
-                (("if marked.any():", "if False:"),),
-                ("test_a_delete_whose_values_a_block_would_change_is_a_marked_row",),
+                "LogFileWriter._without_deletes",
+                (("if wanted and SOFT_DELETE in self._schema.names:", "if False:"),),
+                (
+                    "test_a_delete_whose_values_a_block_would_change_is_a_marked_row",
+                    "test_marked_rows_stand_among_the_others_at_their_places",
+                ),
             ),
             Mutant(
                 "blocks that nobody can merge are left out",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -279,36 +279,66 @@ def test_keys_that_share_a_hash_are_no_copies(
     assert (stat["log_version"], stat["copies"]) == (1, 0)
 
 
-@pytest.mark.parametrize("layout", [1, 2])
-def test_a_delete_whose_values_a_block_would_change_is_a_marked_row(
-    tmp_path: Path, layout: int
-) -> None:
-    mark = pa.field("_hoodie_is_deleted", pa.bool_())
-    columns = pa.schema([*SCHEMA, mark])
+MARK = pa.field("_hoodie_is_deleted", pa.bool_())
+
+
+def ordered_by_two(
+    root: Path, layout: int, rows: Sequence[Mapping[str, Any]]
+) -> tuple[Stat, set[str], list[tuple[Any, ...]]]:
+    """A log of ``rows`` over keys with the ordering values 5 and 1.0: its report, the keys that the
+    base file still gives, and (key, ordering value) of the log's rows that count."""
+    columns = pa.schema([*SCHEMA, MARK])
     ordered = {
         "schema": columns, "ordering_columns": ("ts", "price"), "layout": layout,
         "avro_schema": json.dumps(SparkSchema.of_arrow(columns).with_meta_columns().avro("t")),
     }  # fmt: skip
     held = [{"id": key, "name": "a", "price": 1.0, "ts": 5} for key in KEYS]
-    base = insert(spec(tmp_path, T1, **ordered), rows_of(held, columns), "p")
-    gone = [{"id": "a", "ts": 6}, {"id": "b", "price": 1.5, "ts": 6}, {"id": "c", "ts": 4}]
-    gone = [{**each, mark.name: True} for each in gone]
-    marks = pa.array([True] * len(gone))
-    rows = with_columns(rows_of(gone, columns), **{DELETE: marks, GROUP: 0})
+    base = insert(spec(root, T1, **ordered), rows_of(held, columns), "p")
+    marks = pa.array([bool(each.get(MARK.name)) for each in rows])
+    given = with_columns(rows_of(list(rows), columns), **{DELETE: marks, GROUP: 0})
     plan = GroupPlan(0, base["file_id"], base["partition_path"], base["path"], T1, None, 1)
-    (stat,) = run(write_groups(spec(tmp_path, T2, **ordered), {0: plan}), rows)
+    (stat,) = run(write_groups(spec(root, T2, **ordered), {0: plan}), given)
+    ordering = pa.struct([("ts", pa.int64()), ("price", pa.float64())])
+    how = MergeSpec(
+        str(root), FileSystemSpec(), CountedInstants(frozenset({T1, T2}), ""),
+        pa.struct([("id", pa.string()), ("ts", pa.int64())]), ordering, ("ts", "price"),
+    )  # fmt: skip
+    parts = parts_of(how, [(stat["path"], (root / stat["path"]).read_bytes())], {})
+    with pa.OSFile(str(root / base["path"])) as opened:
+        result = merge(how, parts, SliceFile(opened, Slice(base["path"])), T1)
+    keys = pq.ParquetFile(root / base["path"]).read(columns=["id"])["id"].to_pylist()
+    kept = {key for at, key in enumerate(keys) if at not in set(result.masked.tolist())}
+    found = [
+        (row["id"], row["ts"])
+        for part, at in zip(parts, result.kept, strict=True)
+        if not part.deletes
+        for row in part.images(at, how.rows).to_pylist()
+    ]
+    return stat, kept, sorted(found)
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_a_delete_whose_values_a_block_would_change_is_a_marked_row(
+    tmp_path: Path, layout: int
+) -> None:
+    gone = [{"id": "a", "ts": 6}, {"id": "b", "price": 1.5, "ts": 6}, {"id": "c", "ts": 4}]
+    gone = [{**each, MARK.name: True} for each in gone]
+    stat, kept, rows = ordered_by_two(tmp_path, layout, gone)
 
     found = {block.block_type: block for block in blocks(tmp_path, stat)}
     assert [each.key for each in deleted_keys(found[BlockType.DELETE].content, "")] == ["b"]
     assert (stat["num_deletes"], stat["num_updates"], stat["num_inserts"]) == (3, 0, 0)
-    ordering = pa.struct([("ts", pa.int64()), ("price", pa.float64())])
-    how = MergeSpec(
-        str(tmp_path), FileSystemSpec(), CountedInstants(frozenset({T1, T2}), ""),
-        pa.struct([("id", pa.string())]), ordering, ("ts", "price"),
-    )  # fmt: skip
-    held_parts = parts_of(how, [(stat["path"], (tmp_path / stat["path"]).read_bytes())], {})
-    with pa.OSFile(str(tmp_path / base["path"])) as opened:
-        result = merge(how, held_parts, SliceFile(opened, Slice(base["path"])), T1)
-    keys = pq.ParquetFile(tmp_path / base["path"]).read(columns=["id"])["id"].to_pylist()
-    assert {keys[at] for at in result.masked} == {"a", "b"}, "the older delete of c loses"
-    assert result.rows == 0
+    assert kept == {"c", "d", "e", "f"}, "the older delete of c loses"
+    assert rows == []
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_marked_rows_stand_among_the_others_at_their_places(tmp_path: Path, layout: int) -> None:
+    """Positions of a block ascend: rows in another order would be taken for one another."""
+    rows = [{"id": key, "price": 1.5, "ts": ts} for key, ts in (("a", 9), ("c", 1), ("e", 7))]
+    gone = [{"id": key, "ts": ts, MARK.name: True} for key, ts in (("b", 4), ("d", 6), ("f", 4))]
+    stat, kept, found = ordered_by_two(tmp_path, layout, [*rows, *gone])
+
+    assert kept == {"b", "c", "f"}
+    assert found == [("a", 9), ("e", 7)]
+    assert (stat["num_deletes"], stat["num_updates"], stat["num_inserts"]) == (3, 3, 0)

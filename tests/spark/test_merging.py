@@ -258,6 +258,29 @@ def test_updates_keep_the_meta_columns_of_the_rows_that_they_leave_alone(lake: L
 
 COW: dict[str, str] = {}
 MOR = {TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_the_case_of_an_ordering_column_in_the_properties_does_not_count(
+    lake: Lake, kind: str, index: str
+) -> None:
+    """Apache Hudi's CREATE TABLE records the name as it was typed."""
+    ddl = f"id long, name string, s struct<x: long>, ts long, dt string, {DELETED} boolean"
+    for number, (recorded, named) in enumerate([("TS", "ts"), ("S.X,Ts", "s.x,ts")]):
+        options = {**OPTIONS, **MOR, TYPE: kind, INDEX: index, ORDERING: named}
+        table = lake.table(f"t{number}", options=options, ddl=ddl)
+        table.write([(n, "a", (5,), 5, "x", False) for n in (1, 2, 3)])
+        table.change_property("hoodie.table.ordering.fields", recorded)
+        table.write([(1, "older", (4,), 4, "x", False), (2, "newer", (6,), 6, "x", False)])
+        table.write([(3, "older", (4,), 4, "x", True), (2, "older", (5,), 5, "x", True)])
+        expected = {1: "a", 2: "newer", 3: "a"}
+        assert {key: row[1] for key, row in table.rows().items()} == expected
+        if kind == "MERGE_ON_READ":
+            pyhudi.compact(table.path, spark=lake.spark)
+            assert {key: row[1] for key, row in table.rows().items()} == expected
+
+
 KINDS = [COW, *({**MOR, VERSION: version} for version in "689")]
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=["cow", "mor 6", "mor 8", "mor 9"])
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pyhudi.errors import HudiError, InvalidRecord, WriteFailed
-from tests.spark.tables import Lake
+from tests.spark.tables import TYPE, Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
@@ -62,3 +62,16 @@ def test_a_null_where_the_table_declares_none_is_refused(
     with pytest.raises(error, match=f"column '{name}'"):
         table.write(rows(spark, *faulty), operation)
     assert sorted(map(repr, table.df().collect())) == before
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("way", ["collected", "distributed"], indirect=True)
+def test_a_delete_asks_nothing_of_columns_that_place_no_row(
+    spark: SparkSession, lake: Lake, kind: str, way: str
+) -> None:
+    table = lake.table(**{TYPE: kind})
+    table.write(rows(spark, *STRICT), "upsert")
+    table.write(rows(spark, *(each.format("null") for each in LOOSE)).where("id = 1"), "delete")
+    assert [row.id for row in table.df().collect()] == [2]
+    table.write(rows(spark).select("id", "dt"), "delete")
+    assert table.df().collect() == []

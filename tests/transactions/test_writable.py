@@ -38,6 +38,8 @@ def table(**more: str) -> Table:
         ("hoodie.compaction.record.merger.strategy", "1897ef5f-18bc-4557-939c-9d6a8afd1519"),
         ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
         ("hoodie.record.merge.property.hoodie.payload.delete.field", "Op"),
+        ("hoodie.payload.delete.field", "Op"),
+        ("hoodie.payload.delete.marker", "D"),
         ("hoodie.table.keygenerator.type", "USER_PROVIDED"),
         ("hoodie.table.cdc.supplemental.logging.mode", "ALL"),
     ],

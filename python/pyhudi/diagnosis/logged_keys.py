@@ -28,7 +28,7 @@ from pyhudi.rows.slice_reader import parts_in
 from pyhudi.rows.spec import COMMIT_TIME_COLUMN, FileSystemSpec
 from pyhudi.services.file_schemas import FileSchemas
 from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
-from pyhudi.slices.files import FileSlice, base_files
+from pyhudi.slices.files import FileSlice, LogFile, base_files
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
@@ -101,6 +101,45 @@ def logged_keys(
             found = [one or other for one, other in zip(told, unread, strict=True)]
     places = ((each.partition_path, each.file_id) for each in slices)
     return dict(zip(places, found, strict=True))
+
+
+def deletes_between(
+    table: Table,
+    timeline: Timeline,
+    place: tuple[FileSystemSpec, str],
+    key: str,
+    slices: Sequence[tuple[FileSlice, InstantTime]],
+    ends: Mapping[InstantTime, str | None],
+) -> list[LogEvent | None]:
+    """For each slice the delete in its logs by which the next base file does not have ``key``.
+
+    Slices come without logs, each with the instant of its next base file; ``ends`` are the
+    completion times of commits. None where the logs are gone, or do not tell.
+    """
+    if unmergeable(table.config) is not None or not slices:
+        return [None] * len(slices)
+    view = table.view(timeline)
+    held = [_its_logs(view, each, until, ends) for each, until in slices]
+    spec, orders = _orders(table, timeline, view, place, held)
+    look = partial(_looked, spec, spec.fs.open(), key)
+    with ThreadPoolExecutor(THREADS) as threads:
+        return [each.deleted if each is not None else None for each in threads.map(look, orders)]
+
+
+def _its_logs(
+    view: FileSystemView, of: FileSlice, until: InstantTime, ends: Mapping[InstantTime, str | None]
+) -> FileSlice:
+    """A slice with the logs that were its own when the base file of ``until`` came."""
+    counted = counted_instants(view, until)
+
+    def is_of_it(log: LogFile) -> bool:
+        if view.timeline.layout == 1:
+            return log.instant == of.instant
+        end = ends.get(log.instant) or log.instant
+        return log.instant in counted and of.instant <= end < until
+
+    logs = view.logs.get(of.partition_path, {}).get(of.file_id, ())
+    return replace(of, logs=tuple(log for log in logs if not log.named.cdc and is_of_it(log)))
 
 
 def _with_logs(view: FileSystemView) -> Iterator[FileSlice]:

@@ -7,16 +7,17 @@ of an earlier one that is cleaned, and what a slice only carries along is told f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import pairwise
 
 from pyhudi.diagnosis.data_files import Look
-from pyhudi.diagnosis.logged_keys import LoggedKey
+from pyhudi.diagnosis.logged_keys import LogEvent, LoggedKey
 from pyhudi.format.commit_metadata import WriteStat
-from pyhudi.format.filenames import FileId, parse_base_file_name
+from pyhudi.format.filenames import FileId, parse_base_file_name, parse_log_file_name
 from pyhudi.format.instants import InstantTime
 
-CLUSTER = "cluster"
+CLUSTER, COMPACT = "cluster", "compact"
 #: partition path and file id
 Group = tuple[str, FileId]
 
@@ -102,7 +103,8 @@ class GroupLife:
     """A file group that has the key, or had it: its slices and logs, ascending by instant.
 
     ``replaced_by`` is the commit that replaced the group, None if the group is there. ``logged`` is
-    what the logs of its newest slice make of the key, None if that has no logs.
+    what the logs of its newest slice make of the key, None if that has no logs. ``deletes`` are
+    those by which compactions left the key out, by the path of what they wrote.
     """
 
     group: Group
@@ -110,6 +112,18 @@ class GroupLife:
     logs: Sequence[tuple[InstantTime, str]] = ()
     replaced_by: InstantTime | None = None
     logged: LoggedKey | None = None
+    deletes: Mapping[str, LogEvent] = field(default_factory=dict)
+
+    def left_out(
+        self, commits: Mapping[InstantTime, KnownCommit]
+    ) -> Iterator[tuple[SeenSlice, SeenSlice]]:
+        """Pairs of slices of which a compaction made the second from the first, without the key."""
+        whole = [each for each in self.slices if each.standing is Standing.COMMITTED]
+        for before, after in pairwise(whole):
+            known = commits.get(after.instant)
+            compacted = known is not None and known.operation == COMPACT
+            if compacted and _holds(before) and after.look in (Look.ABSENT, Look.RULED_OUT):
+                yield before, after
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +275,11 @@ class _Story:
         if last is None or not _holds(last):
             yield from self._unknown(self._gap)
             return
+        deleted = self._life.deletes.get(at.path)
+        if deleted is not None:
+            why = f"The log deletes it, and the compaction {at.instant} has left it out."
+            yield self._made(deleted.instant, What.DELETED, deleted.path, why)
+            return
         why = f"It was in {last.path}, and this slice does not have it."
         if self._gap:
             why += (
@@ -286,7 +305,7 @@ class _Story:
         read = frozenset() if logged.unread else frozenset(logged.logs)
         since = self._last.instant if self._last is not None else InstantTime("")
         for instant, path in self._life.logs:
-            if instant >= since and path not in read:
+            if path not in read and self._belongs(instant, path) >= since:
                 why = "A log file that was not read: whether it has the key is not known."
                 yield self._made(instant, What.UNKNOWN, path, why)
         for event in logged.events:
@@ -296,6 +315,15 @@ class _Story:
                 what = What.OUTRANKED
                 why += " That does not count, since another row or delete has a greater order."
             yield self._made(event.instant, what, event.path, why)
+
+    def _belongs(self, instant: InstantTime, path: str) -> str:
+        """The time that tells the slice of a log: in layout 1 that in its name, else its commit's
+        completion."""
+        name = parse_log_file_name(path.rpartition("/")[2])
+        if name is not None and name.instant != instant:
+            return name.instant
+        known = self._commits.get(instant)
+        return (known.completed_at if known is not None else None) or instant
 
     def _uncommitted(self, at: SeenSlice) -> Iterator[Touch]:
         if at.look is not Look.HELD or at.written_by != at.instant:

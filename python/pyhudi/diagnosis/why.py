@@ -7,13 +7,13 @@ The commits' metadata is read one commit at a time; only the groups that have ha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyhudi.clock import SystemClock
 from pyhudi.diagnosis.data_files import Look, Sighting, sightings
-from pyhudi.diagnosis.logged_keys import LoggedKey, logged_keys
+from pyhudi.diagnosis.logged_keys import LogEvent, LoggedKey, deletes_between, logged_keys
 from pyhudi.diagnosis.touches import (
     Group,
     GroupLife,
@@ -42,8 +42,10 @@ from pyhudi.format.plans import (
 )
 from pyhudi.format.table_config import TableConfig
 from pyhudi.listing import Listing
+from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.services.file_systems import FileSystems, filesystems
 from pyhudi.slices.file_listing import StorageListing
+from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.completion_order import completion_time
@@ -96,6 +98,7 @@ def key_touches(
     held |= {group for group, each in logged.items() if each.events}
     lives, cleaned = past.lives(held, listed, seen, partition)
     lives = [replace(each, logged=logged.get(each.group)) for each in lives]
+    lives = past.with_deletes(lives, place, key)
     found, now = touches_of(lives, past.known)
     found += past.rolled_back(held)
     found.sort(key=lambda each: each.instant)
@@ -186,6 +189,20 @@ class _Past:
             slices = self._slices(own[group], part, seen, disowned)
             found.append(GroupLife(group, slices, sorted(part.logs), part.replaced_by))
         return found, cleaned
+
+    def with_deletes(
+        self, lives: Sequence[GroupLife], place: tuple[FileSystemSpec, str], key: str
+    ) -> list[GroupLife]:
+        """``lives`` with the deletes by which compactions left the key out; after ``lives``."""
+        pairs = [(n, *pair) for n, life in enumerate(lives) for pair in life.left_out(self.known)]
+        slices = [(_slice(lives[n].group, old), new.instant) for n, old, new in pairs]
+        ends = {time: each.completed_at for time, each in self.known.items()}
+        told = deletes_between(self._table, self._timeline, place, key, slices, ends)
+        found: list[dict[str, LogEvent]] = [{} for _ in lives]
+        for (n, _, new), event in zip(pairs, told, strict=True):
+            if event is not None:
+                found[n][new.path] = event
+        return [replace(life, deletes=own) for life, own in zip(lives, found, strict=True)]
 
     def _remember(self, instant: Instant, metadata: CommitMetadata) -> None:
         completed = instant.completion_time
@@ -306,6 +323,12 @@ class _Past:
         for each in live:
             folder = each.file.rpartition("/")[0]
             yield Touch(newest, ended, "", What.NOW, folder, each.file, f"{each.told} {where}")
+
+
+def _slice(group: Group, of: SeenSlice) -> FileSlice:
+    partition, file_id = group
+    name = of.path.rpartition("/")[2]
+    return FileSlice(BaseFile(partition, name, file_id, of.instant, 0))
 
 
 def _where(

@@ -89,7 +89,12 @@ def _container(data: bytes, at: int, size: int, runs: bool) -> tuple[Positions, 
 
 
 def bitmap_of(positions: Positions) -> bytes:
-    """The bitmap of ascending numbers without repeats; ``positions_in`` gives them back."""
+    """The bitmap of ascending numbers without repeats; ``positions_in`` gives them back.
+
+    ``ValueError`` for others: readers would pair them with other rows.
+    """
+    if not bool((positions[1:] > positions[:-1]).all()):
+        raise ValueError("positions do not ascend")
     highs = positions >> 32
     parts = [struct.pack("<q", len(np.unique(highs)))]
     for high in np.unique(highs).tolist():

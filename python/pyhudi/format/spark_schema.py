@@ -134,6 +134,14 @@ class SparkSchema:
         for column in self.columns:
             yield from _paths(column.name, column.name, column.type)
 
+    def own_spelling(self, path: str) -> str:
+        """A dotted ``path`` as the columns spell it; as it is if they do not have it.
+
+        A table's properties may name a column in another case.
+        """
+        alike = {each for each, _ in self.paths() if each.lower() == path.lower()}
+        return alike.pop() if len(alike) == 1 else path
+
 
 def put_last(by_lower_name: Mapping[str, T], names: Iterable[str]) -> list[T]:
     """What has the ``names`` at the end, the rest in its order before it."""

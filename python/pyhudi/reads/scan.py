@@ -20,6 +20,7 @@ from pyhudi.format.keys import DEFAULT_PARTITION
 from pyhudi.format.spark_schema import SparkSchema, SparkType
 from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.reads.conditions import Filter
+from pyhudi.reads.dropped_columns import refuse_dropped_columns
 from pyhudi.reads.filters import decided_filters, kept_partitions, texts_of
 from pyhudi.reads.incremental import Changes, RowsOfCommits, changes, last_of, range_of
 from pyhudi.reads.log_slices import Elsewhere, Place, counted_slices, merges
@@ -246,12 +247,14 @@ def open_query(
 ) -> Query:
     """Open a table for reading; ``HistoryExpired`` for an instant that is no longer kept.
 
+    ``UnsupportedTable`` as of ``refuse_dropped_columns``.
     ``pinned``: ``as_of`` is the instant of a query that was opened before, not one of a user.
     """
     travels = not pinned and (as_of is not None or as_of_micros is not None)
     resolved = resolve_read(options, session, travels)
     storage: Storage = runtime.storage(root)
     table, timeline = open_with_timeline(storage)
+    refuse_dropped_columns(table.config)
     if resolved.query_type is not QueryType.READ_OPTIMIZED:
         refuse_other_deletes(table.config, {**session, **options})
     utc = table.config.utc

@@ -10,6 +10,7 @@ from pyhudi.errors import ConfigError, HistoryExpired, UnsupportedTable
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
+from pyhudi.reads.dropped_columns import refuse_dropped_columns
 from pyhudi.reads.stream_look import StreamLook
 from pyhudi.reads.stream_offsets import StreamOffset, just_before
 from pyhudi.services.slice_merging import unmergeable
@@ -178,6 +179,7 @@ def check_options(options: ReadOptions) -> None:
 def refuse_table(found: StreamLook) -> None:
     """``UnsupportedTable`` for a table that no stream can read."""
     config = found.table.config
+    refuse_dropped_columns(config)
     feature = None
     if not config.populate_meta_fields:
         feature = "streams of tables without meta fields"

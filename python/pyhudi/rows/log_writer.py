@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -164,6 +165,9 @@ def _copied(old: OldFile, found: Sequence[_Match]) -> str | None:
     return None
 
 
+_NOWHERE: Final = np.zeros(0, np.int64)
+
+
 class LogFileWriter:
     """Writes the blocks of one log file."""
 
@@ -183,17 +187,19 @@ class LogFileWriter:
         """Rows with one row a key, and their ascending places in the base file if they have any."""
         if not rows.num_rows:
             return
+        written = rows.num_rows
         if DELETE in rows.column_names:
             deleted = as_mask(rows.column(DELETE))
-            if deleted.any():
-                self._delete(_only(rows, deleted), None if places is None else places[deleted])
-                rows, places = _only(rows, ~deleted), None if places is None else places[~deleted]
+            self.counts.deletes += int(deleted.sum())
+            written -= int(deleted.sum())
             rows = rows.drop_columns([DELETE])
+            if deleted.any():
+                rows, places = self._without_deletes(rows, places, deleted)
         # In layout 1 no row has a place: the group has rows, so these more likely replace some.
         if places is None and self._files.spec.layout > 1:
-            self.counts.inserts += rows.num_rows
+            self.counts.inserts += written
         else:
-            self.counts.updates += rows.num_rows
+            self.counts.updates += written
         self._hold(rows, places)
 
     def _hold(self, rows: pa.Table, places: Positions | None) -> None:
@@ -218,23 +224,28 @@ class LogFileWriter:
         previous = self._plan.base_instant if spec.layout == 1 else spec.instant
         return self._stream.close(self.counts, previous)
 
-    def _delete(self, rows: pa.Table, places: Positions | None) -> None:
-        """Deletes: in a delete block, or as rows that are marked if it would change their order."""
-        self.counts.deletes += rows.num_rows
+    def _without_deletes(
+        self, rows: pa.Table, places: Positions | None, deleted: Mask
+    ) -> tuple[pa.Table, Positions | None]:
+        """The rows of a data block; the ``deleted`` others go to a block of deletes.
+
+        A delete whose ordering values that block would change stays, as a row that is marked. It
+        keeps its place among the others: positions ascend within a block.
+        """
+        marked = np.zeros(len(deleted), np.bool_)
         wanted = self._ordering()
         if wanted and SOFT_DELETE in self._schema.names:
-            marked = inexact([single(ordering_values(rows, name)) for name in wanted])
-            if marked.any():
-                mark = pa.array(np.ones(int(marked.sum()), np.bool_))
-                held = _only(rows, marked).drop_columns([DELETE])
-                at = held.column_names.index(SOFT_DELETE)
-                held = held.set_column(at, held.schema.field(at), mark)
-                self._hold(held, None if places is None else places[marked])
-                rows, places = _only(rows, ~marked), None if places is None else places[~marked]
-                if not rows.num_rows:
-                    return
-        held = self._deletes.setdefault(places is not None, [])
-        held.append((rows, np.zeros(0, np.int64) if places is None else places))
+            order = [single(ordering_values(_only(rows, deleted), name)) for name in wanted]
+            marked[np.flatnonzero(deleted)[inexact(order)]] = True
+        if marked.any():
+            at = rows.column_names.index(SOFT_DELETE)
+            mark = pc.if_else(pa.array(marked), True, single(rows.column(at)))
+            rows = rows.set_column(at, rows.schema.field(at), mark)
+        gone = deleted & ~marked
+        if gone.any():
+            held = self._deletes.setdefault(places is not None, [])
+            held.append((_only(rows, gone), _NOWHERE if places is None else places[gone]))
+        return _only(rows, ~gone), None if places is None else places[~gone]
 
     def _ordering(self) -> list[str]:
         """The columns whose values a delete has."""

@@ -72,8 +72,10 @@ def merge_spec(
     The rows of logs are wanted in the columns ``wanted``; ``named`` is that of ``MergeSpec``.
     """
     filesystem, root = place
-    known = {column.name: column for column in columns}
-    paths = config.ordering_fields if config.merge_mode is MergeMode.EVENT_TIME_ORDERING else ()
+    schema = SparkSchema(tuple(columns))
+    known = {column.name: column for column in schema.columns}
+    named_by = config.ordering_fields if config.merge_mode is MergeMode.EVENT_TIME_ORDERING else ()
+    paths = tuple(map(schema.own_spelling, named_by))
     paths = tuple(path for path in paths if path.split(".")[0] in known)
     roots = dict.fromkeys(path.split(".")[0] for path in paths)
     ordering = [known[name] for name in roots]

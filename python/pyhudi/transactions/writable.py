@@ -14,6 +14,7 @@ from pyhudi.format.table_config import (
     MergeMode,
     TableConfig,
 )
+from pyhudi.hudi_keys import DELETE_MARKS
 from pyhudi.timeline.table import Table
 
 MERGE_MODE, PAYLOAD = "hoodie.record.merge.mode", "hoodie.compaction.payload.class"
@@ -74,7 +75,8 @@ def _merging(config: TableConfig) -> str | None:
             return f"merging by {key}={raw[key]}"
     if config.merge_mode is MergeMode.CUSTOM:
         return f"merging by {MERGE_MODE}=CUSTOM"
-    special = [k for k in raw if k == PARTIAL_UPDATE or k.startswith(MERGE_PROPERTY)]
+    named = (PARTIAL_UPDATE, *DELETE_MARKS)
+    special = [k for k in raw if k in named or k.startswith(MERGE_PROPERTY)]
     given = next((key for key in sorted(special) if raw[key].strip()), None)
     return None if given is None else f"merging by {given}={raw[given]}"
 

@@ -42,7 +42,7 @@ def write_spec(write: Write) -> WriteSpec:
         avro_schema=json.dumps(full),
         write_nonce=write.runtime.clock.random_int(NONCE_BOUND),
         merge_mode=config.merge_mode.value,
-        ordering_columns=config.ordering_fields,
+        ordering_columns=write.ordering_fields,
         key_columns=config.record_key_fields,
         codec=options.codec.value,
         row_group_bytes=options.row_group_bytes,

@@ -9,14 +9,14 @@ Everything is decided before the first file is written.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from pyhudi.config import Operation, WriteOptions
 from pyhudi.format.schemas import HIDDEN_COLUMNS
@@ -132,6 +132,8 @@ def _shape(
         schema = with_key_columns(schema, incoming, current, config, operation, options)
     target = StructType.fromJson(schema.json())
     given = {f.name.lower(): f for f in incoming.fields}
+    if operation is Operation.DELETE:
+        given = _placing(given, config)
     aligned = [fitted_column(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
     columns = []
     if config.record_key_fields:
@@ -148,6 +150,13 @@ def _shape(
     without = soft and operation in OVERWRITES and not options.combine_before_insert
     placed = [*columns, *map(named, target.fieldNames())]
     return _Shape(session, schema, aligned, placed, deletes, without)
+
+
+def _placing(given: Mapping[str, StructField], config: TableConfig) -> dict[str, StructField]:
+    """The columns that place a row: a delete needs no others, so what they hold may break rules."""
+    paths = (*config.record_key_fields, *config.partition_fields)
+    roots = {path.split(".")[0].lower() for path in paths}
+    return {name: field for name, field in given.items() if name in roots}
 
 
 def prepare_partitions(

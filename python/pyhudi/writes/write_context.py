@@ -43,6 +43,11 @@ class Write:
         return self.table.config
 
     @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """The ordering columns as the table's columns spell them."""
+        return tuple(map(self.prepared.schema.own_spelling, self.config.ordering_fields))
+
+    @property
     def index(self) -> IndexKind:
         return kind_of(self.options)
 

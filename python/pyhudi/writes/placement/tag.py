@@ -166,7 +166,7 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     (``rows_move``), the row stays in its old partition instead, with the old partition values.
     """
     moves = rows_move(write.options)
-    ordering = write.config.ordering_fields if _by_event_time(write) and moves else ()
+    ordering = write.ordering_fields if _by_event_time(write) and moves else ()
     kept = () if moves or write.operation is Operation.DELETE else write.config.partition_fields
     roots = _roots(ordering or kept)
     found = only_homes(write, base_keys(write, files, roots), files, [KEY])
@@ -224,7 +224,7 @@ def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -
 
     A group combines its own rows; under a global index the rivals may go to different groups.
     """
-    fields = list(write.config.ordering_fields) if _by_event_time(write) else []
+    fields = list(write.ordering_fields) if _by_event_time(write) else []
     rank = F.struct(forced(write, rows), *map(_value, fields), F.col(ARRIVAL))
     kept = F.max_by(F.struct(*[F.col(f"`{c}`") for c in rows.columns]), rank)
     numbered = rows.withColumn(ARRIVAL, F.monotonically_increasing_id())
@@ -235,9 +235,9 @@ def forced(write: Write, rows: DataFrame) -> Column:
     """Whether a row always deletes: its ordering values are null, or the operation is delete."""
     if write.operation is Operation.DELETE:
         return F.lit(True)
-    if DELETE not in rows.columns or not write.config.ordering_fields:
+    if DELETE not in rows.columns or not write.ordering_fields:
         return F.lit(False)
-    nulls = [_value(name).isNull() for name in write.config.ordering_fields]
+    nulls = [_value(name).isNull() for name in write.ordering_fields]
     return reduce(lambda a, b: a & b, nulls, F.col(DELETE))
 
 
