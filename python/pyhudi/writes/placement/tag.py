@@ -6,8 +6,7 @@ columns; partitions and files are pruned before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
-from pyhudi.config import MergeMode, Operation
+from pyhudi.config import Operation
 from pyhudi.format.table_config import TableType
 from pyhudi.index.kinds import rows_move
 from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
@@ -25,12 +24,14 @@ from pyhudi.writes.kept import Tagged
 from pyhudi.writes.keys.expressions import PARTITION_PATH, partition_path
 from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.placement.dead_keys import DEAD, only_homes
+from pyhudi.writes.placement.event_time import by_event_time, forced, order_of, value_of
 from pyhudi.writes.placement.log_groups import log_groups
 from pyhudi.writes.prepare import HOME, STAYS, timestamp_format
 from pyhudi.writes.write_context import Write
 
 BASE_PARTITION = "_pyhudi_base_partition"
 ARRIVAL = "_pyhudi_arrival"
+DEAD_HOME = "_pyhudi_dead_home"
 WAVES = 3
 
 
@@ -125,7 +126,7 @@ def _stayed(tagged: DataFrame, stays: Column, fields: Sequence[str]) -> DataFram
         for name in fields:
             if name.startswith(f"{root}."):
                 inside = ".".join(f"`{part}`" for part in name.split(".")[1:])
-                kept = kept.withField(inside, _value(name, {root: f"{OLD}{at}"}))
+                kept = kept.withField(inside, value_of(name, {root: f"{OLD}{at}"}))
         values[root] = F.when(stays, kept).otherwise(new)
     beside = [BASE_PARTITION, *(f"{OLD}{at}" for at in range(len(roots)))]
     return tagged.withColumns(values).drop(*beside)
@@ -166,34 +167,51 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     (``rows_move``), the row stays in its old partition instead, with the old partition values.
     """
     moves = rows_move(write.options)
-    ordering = write.config.ordering_fields if _by_event_time(write) and moves else ()
+    ordering = write.config.ordering_fields if by_event_time(write) and moves else ()
     kept = () if moves or write.operation is Operation.DELETE else write.config.partition_fields
     roots = _roots(ordering or kept)
-    found = only_homes(write, base_keys(write, files, roots), files, [KEY])
-    tagged = rows.join(found, KEY, "left")
-    if DEAD in tagged.columns:
-        # A dead row does not move: in its new partition the row is a new one.
-        stays = ~F.col(DEAD) | (F.col(BASE_PARTITION) == F.col(PARTITION_PATH))
-        for name in (ORDINAL, BASE_PARTITION, DEAD, *(f"{OLD}{at}" for at in range(len(roots)))):
-            tagged = tagged.withColumn(name, F.when(stays, F.col(name)))
+    found = only_homes(write, base_keys(write, files, roots), files, [KEY, BASE_PARTITION])
+    tagged = _with_both_homes(rows, found)
     elsewhere = F.col(ORDINAL).isNotNull() & (F.col(BASE_PARTITION) != F.col(PARTITION_PATH))
     if ordering:
         tagged = _refused_to_move(write, tagged, elsewhere, files)
     if not moves:
         path = F.when(elsewhere, F.col(BASE_PARTITION)).otherwise(F.col(PARTITION_PATH))
         tagged = tagged.withColumn(STAYS, elsewhere).withColumn(PARTITION_PATH, path)
-        return _stayed(tagged, F.col(STAYS), kept).drop(STAYS)
+        return _stayed(tagged, F.col(STAYS), kept).drop(STAYS, DEAD_HOME)
     if DELETE not in tagged.columns:
         tagged = tagged.withColumn(DELETE, F.lit(False))
     if ordering:
-        # Structs compare field by field, null first; their fields' names must be the same.
+        # Structs compare field by field, null first.
         beside = {root: f"{OLD}{at}" for at, root in enumerate(roots)}
-        old = F.struct(*[_value(name, beside).alias(f"o{at}") for at, name in enumerate(ordering)])
-        new = F.struct(*[_value(name).alias(f"o{at}") for at, name in enumerate(ordering)])
+        old, new = order_of(tagged, ordering, beside), order_of(tagged, ordering)
         loses = elsewhere & ~forced(write, tagged) & (new < old)
         tagged = tagged.where(~loses | loses.isNull())
         tagged = tagged.drop(*beside.values())
     return _moved(tagged, elsewhere)
+
+
+def _with_both_homes(rows: DataFrame, found: DataFrame) -> DataFrame:
+    """``rows`` with the live home of their key in any partition, else a dead one in their own.
+
+    A dead row does not move: in its new partition the row is a new one. ``DEAD_HOME`` is the dead
+    home that a row has if it arrives from another partition.
+    """
+    if DEAD not in found.columns:
+        return rows.join(found, KEY, "left").withColumn(DEAD_HOME, F.lit(None).cast("int"))
+    dead = found.where(DEAD).select(
+        KEY, F.col(BASE_PARTITION).alias(PARTITION_PATH), F.col(ORDINAL).alias(DEAD_HOME)
+    )
+    tagged = rows.join(found.where(~F.col(DEAD)), KEY, "left")
+    tagged = tagged.join(F.broadcast(dead), [KEY, PARTITION_PATH], "left")
+    home = F.when(F.col(DEAD_HOME).isNotNull(), F.col(PARTITION_PATH))
+    return tagged.withColumns(
+        {
+            DEAD: F.col(ORDINAL).isNull() & F.col(DEAD_HOME).isNotNull(),
+            BASE_PARTITION: F.coalesce(F.col(BASE_PARTITION), home),
+            ORDINAL: F.coalesce(F.col(ORDINAL), F.col(DEAD_HOME)),
+        }
+    )
 
 
 def _refused_to_move(
@@ -224,38 +242,18 @@ def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -
 
     A group combines its own rows; under a global index the rivals may go to different groups.
     """
-    fields = list(write.config.ordering_fields) if _by_event_time(write) else []
-    rank = F.struct(forced(write, rows), *map(_value, fields), F.col(ARRIVAL))
+    fields = write.config.ordering_fields if by_event_time(write) else ()
+    order = [order_of(rows, fields)] if fields else []
+    rank = F.struct(forced(write, rows), *order, F.col(ARRIVAL))
     kept = F.max_by(F.struct(*[F.col(f"`{c}`") for c in rows.columns]), rank)
     numbered = rows.withColumn(ARRIVAL, F.monotonically_increasing_id())
     return numbered.groupBy(*within).agg(kept.alias("_s")).select("_s.*")
 
 
-def forced(write: Write, rows: DataFrame) -> Column:
-    """Whether a row always deletes: its ordering values are null, or the operation is delete."""
-    if write.operation is Operation.DELETE:
-        return F.lit(True)
-    if DELETE not in rows.columns or not write.config.ordering_fields:
-        return F.lit(False)
-    nulls = [_value(name).isNull() for name in write.config.ordering_fields]
-    return reduce(lambda a, b: a & b, nulls, F.col(DELETE))
-
-
-def _value(name: str, called: Mapping[str, str] | None = None) -> Column:
-    """An ordering value; of a dotted name the field, of a column that is ``called`` otherwise."""
-    root, *inside = name.split(".")
-    column = F.col(f"`{(called or {}).get(root, root)}`")
-    return reduce(lambda outer, field: outer.getField(field), inside, column)
-
-
-def _by_event_time(write: Write) -> bool:
-    return write.config.merge_mode is MergeMode.EVENT_TIME_ORDERING
-
-
 def _moved(tagged: DataFrame, elsewhere: Column) -> DataFrame:
     """Rows for an arrival, and for a departure where they live elsewhere; a delete only departs."""
     arrival = F.struct(
-        F.when(elsewhere, F.lit(None).cast("int")).otherwise(F.col(ORDINAL)).alias(ORDINAL),
+        F.when(elsewhere, F.col(DEAD_HOME)).otherwise(F.col(ORDINAL)).alias(ORDINAL),
         F.col(PARTITION_PATH),
         F.col(DELETE),
     )
@@ -268,7 +266,9 @@ def _moved(tagged: DataFrame, elsewhere: Column) -> DataFrame:
         .otherwise(F.array(arrival))
     )
     others = [
-        c for c in tagged.columns if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION)
+        c
+        for c in tagged.columns
+        if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION, DEAD_HOME)
     ]
     exploded = tagged.select(*[F.col(f"`{c}`") for c in others], F.explode(steps).alias("_s"))
     return exploded.select("*", "_s.*").drop("_s")
