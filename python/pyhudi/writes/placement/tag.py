@@ -21,7 +21,7 @@ from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
 from pyhudi.rows.spec import DELETE
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.kept import Tagged
-from pyhudi.writes.keys.expressions import PARTITION_PATH, partition_path
+from pyhudi.writes.keys.expressions import PARTITION_PATH, by_time, partition_path
 from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.placement.dead_keys import DEAD, only_homes
 from pyhudi.writes.placement.event_time import by_event_time, forced, order_of, value_of
@@ -98,7 +98,7 @@ def with_homes(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     tagged = tagged.join(held, [KEY, ORDINAL], "left")
     path = partition_path(rows.schema, write.config, timestamp_format(write.options))
     updated = F.col(ORDINAL).isNotNull() & ~F.col(DELETE)
-    return _stayed(tagged, updated & (path != F.col(PARTITION_PATH)), fields)
+    return _stayed(write, tagged, updated & (path != F.col(PARTITION_PATH)), fields, files)
 
 
 def _roots(names: Sequence[str]) -> list[str]:
@@ -106,19 +106,26 @@ def _roots(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.partition(".")[0] for name in names))
 
 
-def _stayed(tagged: DataFrame, stays: Column, fields: Sequence[str]) -> DataFrame:
+def _stayed(
+    write: Write, tagged: DataFrame, stays: Column, fields: Sequence[str], files: Sequence[BaseFile]
+) -> DataFrame:
     """``tagged`` without what was read beside keys; rows that stay have their old partition values.
 
     A read leaves partitions out by their folders, so a row's partition columns must agree with its
-    folder. A row that only a log has is not found in the base file, and fails.
+    folder. A row that only a log has is not found in the base file, and fails. So does one whose
+    folder is of a span of time, if its file group has logs: they may have another time of that
+    span than the base file.
     """
     roots = _roots(fields)
     told = (
-        "[UNSUPPORTED_TABLE] A row would stay in its partition, but its old partition values are "
-        "in a log alone. Nothing was written. Compact the table first, or let rows move to their "
-        "new partitions: hoodie.*.index.update.partition.path=true."
+        "[UNSUPPORTED_TABLE] A row would stay in its partition, but its old partition values may "
+        "be in a log alone. Nothing was written. Compact the table first, or let rows move to "
+        "their new partitions: hoodie.*.index.update.partition.path=true."
     )
-    found = F.when(stays & F.col(BASE_PARTITION).isNull(), F.raise_error(F.lit(told)).cast("int"))
+    unknown = F.col(BASE_PARTITION).isNull()
+    if fields and by_time(write.config):
+        unknown |= F.col(ORDINAL).isin(_logged(write, files))
+    found = F.when(stays & unknown, F.raise_error(F.lit(told)).cast("int"))
     values = {ORDINAL: found.otherwise(F.col(ORDINAL))} if fields else {}
     for at, root in enumerate(roots):
         old, new = F.col(f"{OLD}{at}"), F.col(f"`{root}`")
@@ -178,7 +185,7 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     if not moves:
         path = F.when(elsewhere, F.col(BASE_PARTITION)).otherwise(F.col(PARTITION_PATH))
         tagged = tagged.withColumn(STAYS, elsewhere).withColumn(PARTITION_PATH, path)
-        return _stayed(tagged, F.col(STAYS), kept).drop(STAYS, DEAD_HOME)
+        return _stayed(write, tagged, F.col(STAYS), kept, files).drop(STAYS, DEAD_HOME)
     if DELETE not in tagged.columns:
         tagged = tagged.withColumn(DELETE, F.lit(False))
     if ordering:
@@ -221,8 +228,7 @@ def _refused_to_move(
 
     The base file does not have the ordering value of the row that a log has replaced.
     """
-    logs = log_groups(write, files)
-    logged = [o for o, file in enumerate(files) if logs and not logs.may_grow(file)]
+    logged = _logged(write, files)
     if not logged:
         return tagged
     kind = "bloom" if write.index.filtered else "simple"
@@ -235,6 +241,12 @@ def _refused_to_move(
     moves = elsewhere & F.col(ORDINAL).isin(logged) & ~forced(write, tagged)
     checked = F.when(moves, F.raise_error(F.lit(told)).cast("int")).otherwise(F.col(ORDINAL))
     return tagged.withColumn(ORDINAL, checked)
+
+
+def _logged(write: Write, files: Sequence[BaseFile]) -> list[int]:
+    """The positions of ``files`` that have logs, or are to be compacted."""
+    logs = log_groups(write, files)
+    return [o for o, file in enumerate(files) if logs and not logs.may_grow(file)]
 
 
 def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -> DataFrame:
