@@ -245,10 +245,11 @@ hudi-sql: $(VENV)/.ready jars peers ## Hudi's SQL on Apache Hudi and on pyhudi, 
 	PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m integration.hudi_sql $(ARGS)
 
 SEQUENCES ?= 0:300
+SQL_AND_WRITERS := test_sql_properties.py test_writer_sequences.py
 .PHONY: properties
-properties: $(VENV)/.ready jars peers ## Random SQL against a model; Hudi reads each tenth sequence
-	PYHUDI_SEQUENCES=$(SEQUENCES) $(PYTEST) tests/spark/test_sql_properties.py $(ARGS)
-	PYHUDI_SEQUENCES=$(SEQUENCES) $(PYTEST) integration/test_sql_properties.py $(ARGS)
+properties: $(VENV)/.ready jars peers ## Random SQL and writes against a model; Hudi reads some
+	PYHUDI_SEQUENCES=$(SEQUENCES) $(PYTEST) $(SQL_AND_WRITERS:%=tests/spark/%) $(ARGS)
+	PYHUDI_SEQUENCES=$(SEQUENCES) $(PYTEST) $(SQL_AND_WRITERS:%=integration/%) $(ARGS)
 
 .PHONY: simulate
 simulate: $(VENV)/.ready ## Explore schedules of writers far, and publish docs/invariants.md

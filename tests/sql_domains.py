@@ -52,11 +52,24 @@ ZONES = ("UTC", "America/New_York", "Asia/Kolkata")
 GLOBAL = ("hoodie.index.type", "GLOBAL_SIMPLE")
 LATEST = ("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING")
 MERGE_ON_READ = ("type", "mor")
+BUCKETS = ("hoodie.index.type", "BUCKET")
+VERSION = "hoodie.write.table.version"
+#: merges of logs that their readers leave until a statement or a call asks for them
+LOGS = (
+    (),
+    (("hoodie.compact.inline", "false"),),
+    (("hoodie.compact.inline.max.delta.commits", "2"),),
+    (
+        ("hoodie.compact.inline", "false"),
+        ("hoodie.log.compaction.inline", "true"),
+        ("hoodie.log.compaction.blocks.threshold", "2"),
+    ),
+)
 INDEXES = (
     (),
     (GLOBAL,),
     (("hoodie.index.type", "BLOOM"),),
-    (("hoodie.index.type", "BUCKET"), ("hoodie.bucket.index.num.buckets", "2")),
+    (BUCKETS, ("hoodie.bucket.index.num.buckets", "2")),
 )
 UPSERT = ("hoodie.spark.sql.insert.into.operation", "upsert")
 PLAIN_FOLDERS = ("hoodie.datasource.write.hive_style_partitioning", "false")

@@ -38,7 +38,6 @@ from tests.sql_values import (
     fields,
     is_simple,
     is_struct,
-    order,
     parts,
     quoted,
     struct,
@@ -152,16 +151,11 @@ def clear(model: Model, rows: list[Row], fresh: bool) -> list[Row]:
         place = model.place(row)
         rivals = seen.get(place)
         if rivals is None or (
-            ordering and not fresh and all(_apart(model, row, each, ordering) for each in rivals)
+            ordering and not fresh and all(model.rank(row) != model.rank(each) for each in rivals)
         ):
             seen.setdefault(place, []).append(row)
             found.append(row)
     return found
-
-
-def _apart(model: Model, a: Row, b: Row, name: str) -> bool:
-    left, right = a[model.at(name)], b[model.at(name)]
-    return left is not right if left is None or right is None else order(left, right) != 0
 
 
 # ---- conditions

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.sql_domains import INDEXES, NAMES
 from tests.sql_draws import Chance, Made, clear, draw_kind, draw_rows, named
 from tests.sql_model import Model
@@ -28,12 +26,8 @@ def remove(chance: Chance, model: Model) -> Made:
         return append(chance, model)
     rows = draw_rows(chance, model, 4)
     doomed = {model.place(row) for row in rows}
-
-    def work() -> Model:
-        return replace(model, rows=tuple(r for r in model.rows if model.place(r) not in doomed))
-
     options = {**_options(model), OPERATION: "delete"}
-    return Made(_query(chance, model, rows), work, options=options)
+    return Made(_query(chance, model, rows), lambda: model.without(doomed), options=options)
 
 
 def _evolved(chance: Chance, model: Model) -> Model:

@@ -16,24 +16,31 @@ from tests.sql_domains import (
     GLOBAL,
     INDEXES,
     LATEST,
+    LOGS,
     MERGE_ON_READ,
     NAMES,
     PLAIN_FOLDERS,
     UPSERT,
     URL_ENCODED,
+    VERSION,
     ZONES,
 )
 from tests.sql_draws import Chance, Made, condition, draw_kind
 from tests.sql_expressions import Expression
 from tests.sql_frame_draws import append, remove
-from tests.sql_model import Definition, Model
+from tests.sql_model import Definition, Model, Unclear
 from tests.sql_query_draws import queried
 from tests.sql_row_draws import copy, delete, discard, insert, merge, overwrite, update
+from tests.sql_service_draws import serve
 from tests.sql_values import Column, quoted, sql_type
 
 STATEMENTS = 9
+#: draws of a statement until the model knows what it leaves
+DRAWS = 50
 #: types of the ordering column
 ORDERINGS = ("bigint", "int", None, "double", "timestamp")
+
+Maker = Callable[[Chance, Model], Made]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +80,23 @@ class Story:
 def story(number: int) -> Story:
     """The sequence of this number: a table and ``STATEMENTS`` statements."""
     chance = Chance(number)
-    start = model = _typed(_table(chance), number)
-    steps = []
-    for _ in range(STATEMENTS):
-        step = _step(chance, model)
+    return _told(chance, _typed(_table(chance), number))
+
+
+def logged_story(number: int) -> Story:
+    """A sequence on a merge-on-read table, with services between the statements."""
+    chance = Chance(number)
+    model = _table(chance)
+    more = MERGE_ON_READ, *chance.one(LOGS)
+    of = model.definition
+    definition = replace(of, properties=(*of.properties, *more))
+    return _told(chance, replace(model, definition=definition), (serve, serve, serve, serve))
+
+
+def _told(chance: Chance, start: Model, services: tuple[Maker, ...] = ()) -> Story:
+    model, steps = start, []
+    for _ in range(STATEMENTS + len(services)):
+        step = _step(chance, model, services)
         steps.append(step)
         model = step.after
     return Story(_create(start), start, tuple(steps))
@@ -91,7 +111,7 @@ def _table(chance: Chance) -> Model:
     ordering = chance.one(ORDERINGS) if keys else None
     columns += [Column("ts", ordering)] if ordering else []
     columns += [Column(f"p{at}", kind) for at, kind in enumerate(partitions)]
-    properties = [("hoodie.write.table.version", version)]
+    properties = [(VERSION, version)]
     upserts = bool(ordering)
     if keys:
         properties.append(("primaryKey", ",".join(f"k{at}" for at in range(len(keys)))))
@@ -137,23 +157,26 @@ def _create(model: Model) -> str:
     return f"create table {{t}} ({columns}) using pyhudi{parts} tblproperties ({properties})"
 
 
-def _step(chance: Chance, model: Model) -> Step:
-    kinds = _KINDS if model.rows else _FIRST
-    make = chance.one([k for k in kinds if not (chance.by_names and k in _BY_IDS)])
-    made = make(chance, model)
-    refused, after = None, model
-    try:
-        after = made.after()
-    except Refused as error:
-        refused = str(error)
-    return Step(made, refused, after, _probe(chance, after), chance.one(ZONES))
+def _step(chance: Chance, model: Model, services: tuple[Maker, ...]) -> Step:
+    kinds = (*_KINDS, *services) if model.rows else _FIRST
+    for _ in range(DRAWS):
+        make = chance.one([k for k in kinds if not (chance.by_names and k in _BY_IDS)])
+        made = make(chance, model)
+        refused, after = None, model
+        try:
+            after = made.after()
+        except Refused as error:
+            refused = str(error)
+        except Unclear:
+            continue
+        return Step(made, refused, after, _probe(chance, after), chance.one(ZONES))
+    raise AssertionError(f"no statement among {DRAWS} is clear")
 
 
 def _probe(chance: Chance, model: Model) -> Expression:
     return queried(chance, model, "t") if chance.once_in(4) else condition(chance, model, "t")
 
 
-Maker = Callable[[Chance, Model], Made]
 _BY_IDS: tuple[Maker, ...] = (rename, drop, move)
 _FIRST: tuple[Maker, ...] = (insert, insert, insert, append, overwrite, merge, add, rename)
 _KINDS: tuple[Maker, ...] = (

@@ -141,6 +141,14 @@ def test_an_operation_delete_deletes_whatever_the_ordering_value(tmp_path: Path)
     assert [key for key, *_ in found] == list("bcdef")
 
 
+def test_by_commit_time_a_delete_has_no_ordering_values(tmp_path: Path) -> None:
+    base = base_of(tmp_path, 2)
+    for mode, order in ((EVENT_TIME, (("long", 9), ("double", 1.5))), (COMMIT_TIME, ())):
+        write = write_of(tmp_path, T2, merge_mode=mode, ordering_columns=("ts", "price"))
+        (block,) = blocks(tmp_path, log(write, base, [("a", "", 9, True)]))
+        assert [each.order for each in deleted_keys(block.content, "")] == [order]
+
+
 def test_rows_of_a_key_are_combined_before_they_are_logged(tmp_path: Path) -> None:
     base = base_of(tmp_path, 2)
     write = write_of(tmp_path, T2)

@@ -429,6 +429,27 @@ def test_a_key_that_comes_back_beside_a_planned_compaction_is_there_once(lake: L
     assert table.rows() == model | model_of(rows_of(0, 3, "again"))
 
 
+def test_a_key_that_comes_back_beside_a_planned_log_compaction_has_its_old_home(
+    lake: Lake,
+) -> None:
+    latest = {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
+    table = lake.table(options={**MOR, **latest, "hoodie.log.compaction.blocks.threshold": "2"})
+    table.write(rows_of(0, 6, "a"), "bulk_insert")
+    table.write(rows_of(3, 6, "b"), "upsert")
+    table.write(rows_of(0, 3, "x"), "delete")
+    asked = {"hoodie.log.compaction.blocks.threshold": "2"}
+    step = "scheduleLogCompaction"
+    plans = pyhudi.compact(table.path, spark=lake.spark, op=step, options=asked)
+    assert {each.fate.value for each in plans} == {"planned"}
+    files = table.base_files()
+    table.write(rows_of(0, 3, "back"), "upsert")
+    assert table.base_files() == files, "no second base row of a key"
+    model = model_of([*rows_of(0, 3, "back"), *rows_of(3, 6, "b")])
+    assert table.rows() == model
+    pyhudi.compact(table.path, spark=lake.spark, op="logCompact")
+    assert table.rows() == model
+
+
 def test_a_statement_sees_the_keys_in_the_log_of_a_bucket(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import pyhudi
+from pyhudi.errors import HudiError
 from tests.spark.tables import INDEX, KEY, OPTIONS, PARTITION, TYPE, HudiTable, Lake
 
 pytestmark = pytest.mark.spark
@@ -70,6 +72,24 @@ def test_a_row_that_stays_keeps_only_the_part_of_its_values_that_its_folder_says
 
     day = "2024-01-01"
     assert placed(table) == {1: (day, f"{day} 07", "A"), 2: (day, f"{day} 05", "B")}
+
+
+def test_a_row_that_stays_needs_the_newest_time_of_its_folder(lake: Lake) -> None:
+    days = {
+        "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
+        "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+        "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd HH",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    }
+    more = {INDEX: "GLOBAL_SIMPLE", STAYS.format("simple"): "false", TYPE: "MERGE_ON_READ"}
+    table = lake.table("t", {**OPTIONS, **days, **more, "hoodie.compact.inline": "false"})
+    table.write([(1, "a", 1, "2024-01-01 05"), (2, "b", 1, "2024-01-01 05")])
+    table.write([(1, "A", 2, "2024-01-01 07")])
+    with pytest.raises(HudiError, match="old partition values may be in a log alone"):
+        table.write([(1, "B", 3, "2024-01-02 09")])
+    pyhudi.compact(table.path, spark=lake.spark)
+    table.write([(1, "B", 3, "2024-01-02 09")])
+    assert placed(table)[1] == ("2024-01-01", "2024-01-01 07", "B")
 
 
 def test_rows_of_one_key_are_combined_before_a_write_where_it_is_told_to(lake: Lake) -> None:

@@ -13,13 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.sql_replay import replay
-from tests.sql_sequences import story
+from tests.sql_sequences import logged_story, story
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 #: a sample for `make test`: versions 6, 8 and 9, keyed and keyless, a global index, with each kind
 #: of statement, times, structs, arrays and maps
 SAMPLE = (21, 34, 49, 64)
+#: the same of tables with logs: by event time, with compactions
+LOGGED = (5,)
 FIRST, END = map(int, os.environ.get("PYHUDI_SEQUENCES", "0:40").split(":"))
 
 
@@ -34,3 +36,16 @@ def test_a_random_sequence_does_what_the_model_does(
     spark: SparkSession, tmp_path: Path, number: int
 ) -> None:
     replay(spark, story(number), f"sequence_{number}", tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        *LOGGED,
+        *(pytest.param(n, marks=pytest.mark.matrix) for n in range(FIRST, END) if n not in LOGGED),
+    ],
+)
+def test_services_and_logs_leave_what_the_model_says(
+    spark: SparkSession, tmp_path: Path, number: int
+) -> None:
+    replay(spark, logged_story(number), f"logged_{number}", tmp_path / "t")

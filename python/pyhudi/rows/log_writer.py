@@ -33,6 +33,7 @@ from pyhudi.rows.spec import (
     BY_POSITION,
     COMMIT_TIME_COLUMN,
     DELETE,
+    EVENT_TIME,
     FILE_NAME_COLUMN,
     KEY_COLUMN,
     PARTITION_COLUMN,
@@ -248,9 +249,13 @@ class LogFileWriter:
         return _only(rows, ~gone), None if places is None else places[~gone]
 
     def _ordering(self) -> list[str]:
-        """The columns whose values a delete has."""
+        """The columns whose values a delete has.
+
+        By commit time it has none: Apache Hudi 1.2.0 fails to read several values there.
+        """
         spec = self._files.spec
-        return [] if spec.always_delete else list(spec.ordering_columns)
+        decide = spec.merge_mode == EVENT_TIME and not spec.always_delete
+        return list(spec.ordering_columns) if decide else []
 
     def _flush(self) -> None:
         if not self._held:

@@ -82,6 +82,11 @@ def record_key(schema: StructType, fields: Sequence[str], named: bool) -> Column
     return F.when(some, F.concat_ws(",", *parts))
 
 
+def by_time(config: TableConfig) -> bool:
+    """Whether rows with different partition values may share a folder, as it is of a day, say."""
+    return config.key_generator is KeyGenerator.TIMESTAMP or "TIMESTAMP" in config.partition_kinds
+
+
 def partition_path(
     schema: StructType, config: TableConfig, timestamps: TimestampFormat | None
 ) -> Column:
@@ -90,8 +95,7 @@ def partition_path(
         return F.lit("")
     parts = []
     for name, kind in zip(config.partition_fields, config.partition_kinds, strict=True):
-        by_time = config.key_generator is KeyGenerator.TIMESTAMP or kind == "TIMESTAMP"
-        if by_time:
+        if config.key_generator is KeyGenerator.TIMESTAMP or kind == "TIMESTAMP":
             _, field = find_field(schema, name, "partition column")
             text = timestamp_path(column(name), field.dataType, timestamps, name)
         else:

@@ -29,7 +29,7 @@ from pyhudi.rows.slice_reader import log_rows
 from pyhudi.rows.spec import KEY_COLUMN
 from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.timeline.active import COMMITS
-from pyhudi.timeline.pending import COMPACTING, planned_compactions
+from pyhudi.timeline.pending import planned_compactions
 from pyhudi.writes.keys.expressions import PARTITION_PATH
 from pyhudi.writes.write_context import Write
 
@@ -87,15 +87,16 @@ def dead_keys(write: Write, files: Sequence[BaseFile]) -> DeadKeys:
 def homes_of(write: Write, files: Sequence[BaseFile], dead: DeadKeys) -> DeadKeys:
     """Those of ``dead`` keys that may come back to their group: no compaction is to take it up.
 
-    A compaction leaves the dead row out, and then no lookup finds the key in that group. Nor may a
-    key come back of which the base file has two rows: each would get a row of the log.
+    A compaction leaves the dead row out, and then no lookup finds the key in that group; a log
+    compaction keeps the base file. Nor may a key come back of which the base file has two rows:
+    each would get a row of the log.
     """
     if not dead:
         return {}
     timeline = write.transaction.timeline
     planned = {
         (each.partition_path, each.file_id)
-        for _, plan in planned_compactions(write.table, timeline, COMPACTING)
+        for _, plan in planned_compactions(write.table, timeline)
         for each in plan.operations
     }
     return {

@@ -6,8 +6,7 @@ columns; partitions and files are pruned before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -15,22 +14,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
-from pyhudi.config import MergeMode, Operation
+from pyhudi.config import Operation
 from pyhudi.format.table_config import TableType
 from pyhudi.index.kinds import rows_move
 from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
 from pyhudi.rows.spec import DELETE
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.kept import Tagged
-from pyhudi.writes.keys.expressions import PARTITION_PATH, partition_path
+from pyhudi.writes.keys.expressions import PARTITION_PATH, by_time, partition_path
 from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.placement.dead_keys import DEAD, only_homes
+from pyhudi.writes.placement.event_time import by_event_time, forced, order_of, value_of
 from pyhudi.writes.placement.log_groups import log_groups
 from pyhudi.writes.prepare import HOME, STAYS, timestamp_format
 from pyhudi.writes.write_context import Write
 
 BASE_PARTITION = "_pyhudi_base_partition"
 ARRIVAL = "_pyhudi_arrival"
+DEAD_HOME = "_pyhudi_dead_home"
 WAVES = 3
 
 
@@ -97,7 +98,7 @@ def with_homes(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     tagged = tagged.join(held, [KEY, ORDINAL], "left")
     path = partition_path(rows.schema, write.config, timestamp_format(write.options))
     updated = F.col(ORDINAL).isNotNull() & ~F.col(DELETE)
-    return _stayed(tagged, updated & (path != F.col(PARTITION_PATH)), fields)
+    return _stayed(write, tagged, updated & (path != F.col(PARTITION_PATH)), fields, files)
 
 
 def _roots(names: Sequence[str]) -> list[str]:
@@ -105,19 +106,26 @@ def _roots(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.partition(".")[0] for name in names))
 
 
-def _stayed(tagged: DataFrame, stays: Column, fields: Sequence[str]) -> DataFrame:
+def _stayed(
+    write: Write, tagged: DataFrame, stays: Column, fields: Sequence[str], files: Sequence[BaseFile]
+) -> DataFrame:
     """``tagged`` without what was read beside keys; rows that stay have their old partition values.
 
     A read leaves partitions out by their folders, so a row's partition columns must agree with its
-    folder. A row that only a log has is not found in the base file, and fails.
+    folder. A row that only a log has is not found in the base file, and fails. So does one whose
+    folder is of a span of time, if its file group has logs: they may have another time of that
+    span than the base file.
     """
     roots = _roots(fields)
     told = (
-        "[UNSUPPORTED_TABLE] A row would stay in its partition, but its old partition values are "
-        "in a log alone. Nothing was written. Compact the table first, or let rows move to their "
-        "new partitions: hoodie.*.index.update.partition.path=true."
+        "[UNSUPPORTED_TABLE] A row would stay in its partition, but its old partition values may "
+        "be in a log alone. Nothing was written. Compact the table first, or let rows move to "
+        "their new partitions: hoodie.*.index.update.partition.path=true."
     )
-    found = F.when(stays & F.col(BASE_PARTITION).isNull(), F.raise_error(F.lit(told)).cast("int"))
+    unknown = F.col(BASE_PARTITION).isNull()
+    if fields and by_time(write.config):
+        unknown |= F.col(ORDINAL).isin(_logged(write, files))
+    found = F.when(stays & unknown, F.raise_error(F.lit(told)).cast("int"))
     values = {ORDINAL: found.otherwise(F.col(ORDINAL))} if fields else {}
     for at, root in enumerate(roots):
         old, new = F.col(f"{OLD}{at}"), F.col(f"`{root}`")
@@ -125,7 +133,7 @@ def _stayed(tagged: DataFrame, stays: Column, fields: Sequence[str]) -> DataFram
         for name in fields:
             if name.startswith(f"{root}."):
                 inside = ".".join(f"`{part}`" for part in name.split(".")[1:])
-                kept = kept.withField(inside, _value(name, {root: f"{OLD}{at}"}))
+                kept = kept.withField(inside, value_of(name, {root: f"{OLD}{at}"}))
         values[root] = F.when(stays, kept).otherwise(new)
     beside = [BASE_PARTITION, *(f"{OLD}{at}" for at in range(len(roots)))]
     return tagged.withColumns(values).drop(*beside)
@@ -166,34 +174,51 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     (``rows_move``), the row stays in its old partition instead, with the old partition values.
     """
     moves = rows_move(write.options)
-    ordering = write.ordering_fields if _by_event_time(write) and moves else ()
+    ordering = write.ordering_fields if by_event_time(write) and moves else ()
     kept = () if moves or write.operation is Operation.DELETE else write.config.partition_fields
     roots = _roots(ordering or kept)
-    found = only_homes(write, base_keys(write, files, roots), files, [KEY])
-    tagged = rows.join(found, KEY, "left")
-    if DEAD in tagged.columns:
-        # A dead row does not move: in its new partition the row is a new one.
-        stays = ~F.col(DEAD) | (F.col(BASE_PARTITION) == F.col(PARTITION_PATH))
-        for name in (ORDINAL, BASE_PARTITION, DEAD, *(f"{OLD}{at}" for at in range(len(roots)))):
-            tagged = tagged.withColumn(name, F.when(stays, F.col(name)))
+    found = only_homes(write, base_keys(write, files, roots), files, [KEY, BASE_PARTITION])
+    tagged = _with_both_homes(rows, found)
     elsewhere = F.col(ORDINAL).isNotNull() & (F.col(BASE_PARTITION) != F.col(PARTITION_PATH))
     if ordering:
         tagged = _refused_to_move(write, tagged, elsewhere, files)
     if not moves:
         path = F.when(elsewhere, F.col(BASE_PARTITION)).otherwise(F.col(PARTITION_PATH))
         tagged = tagged.withColumn(STAYS, elsewhere).withColumn(PARTITION_PATH, path)
-        return _stayed(tagged, F.col(STAYS), kept).drop(STAYS)
+        return _stayed(write, tagged, F.col(STAYS), kept, files).drop(STAYS, DEAD_HOME)
     if DELETE not in tagged.columns:
         tagged = tagged.withColumn(DELETE, F.lit(False))
     if ordering:
-        # Structs compare field by field, null first; their fields' names must be the same.
+        # Structs compare field by field, null first.
         beside = {root: f"{OLD}{at}" for at, root in enumerate(roots)}
-        old = F.struct(*[_value(name, beside).alias(f"o{at}") for at, name in enumerate(ordering)])
-        new = F.struct(*[_value(name).alias(f"o{at}") for at, name in enumerate(ordering)])
+        old, new = order_of(tagged, ordering, beside), order_of(tagged, ordering)
         loses = elsewhere & ~forced(write, tagged) & (new < old)
         tagged = tagged.where(~loses | loses.isNull())
         tagged = tagged.drop(*beside.values())
     return _moved(tagged, elsewhere)
+
+
+def _with_both_homes(rows: DataFrame, found: DataFrame) -> DataFrame:
+    """``rows`` with the live home of their key in any partition, else a dead one in their own.
+
+    A dead row does not move: in its new partition the row is a new one. ``DEAD_HOME`` is the dead
+    home that a row has if it arrives from another partition.
+    """
+    if DEAD not in found.columns:
+        return rows.join(found, KEY, "left").withColumn(DEAD_HOME, F.lit(None).cast("int"))
+    dead = found.where(DEAD).select(
+        KEY, F.col(BASE_PARTITION).alias(PARTITION_PATH), F.col(ORDINAL).alias(DEAD_HOME)
+    )
+    tagged = rows.join(found.where(~F.col(DEAD)), KEY, "left")
+    tagged = tagged.join(F.broadcast(dead), [KEY, PARTITION_PATH], "left")
+    home = F.when(F.col(DEAD_HOME).isNotNull(), F.col(PARTITION_PATH))
+    return tagged.withColumns(
+        {
+            DEAD: F.col(ORDINAL).isNull() & F.col(DEAD_HOME).isNotNull(),
+            BASE_PARTITION: F.coalesce(F.col(BASE_PARTITION), home),
+            ORDINAL: F.coalesce(F.col(ORDINAL), F.col(DEAD_HOME)),
+        }
+    )
 
 
 def _refused_to_move(
@@ -203,8 +228,7 @@ def _refused_to_move(
 
     The base file does not have the ordering value of the row that a log has replaced.
     """
-    logs = log_groups(write, files)
-    logged = [o for o, file in enumerate(files) if logs and not logs.may_grow(file)]
+    logged = _logged(write, files)
     if not logged:
         return tagged
     kind = "bloom" if write.index.filtered else "simple"
@@ -219,43 +243,29 @@ def _refused_to_move(
     return tagged.withColumn(ORDINAL, checked)
 
 
+def _logged(write: Write, files: Sequence[BaseFile]) -> list[int]:
+    """The positions of ``files`` that have logs, or are to be compacted."""
+    logs = log_groups(write, files)
+    return [o for o, file in enumerate(files) if logs and not logs.may_grow(file)]
+
+
 def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -> DataFrame:
     """The winner among incoming rows of a key, by default in any partitions.
 
     A group combines its own rows; under a global index the rivals may go to different groups.
     """
-    fields = list(write.ordering_fields) if _by_event_time(write) else []
-    rank = F.struct(forced(write, rows), *map(_value, fields), F.col(ARRIVAL))
+    fields = write.ordering_fields if by_event_time(write) else ()
+    order = [order_of(rows, fields)] if fields else []
+    rank = F.struct(forced(write, rows), *order, F.col(ARRIVAL))
     kept = F.max_by(F.struct(*[F.col(f"`{c}`") for c in rows.columns]), rank)
     numbered = rows.withColumn(ARRIVAL, F.monotonically_increasing_id())
     return numbered.groupBy(*within).agg(kept.alias("_s")).select("_s.*")
 
 
-def forced(write: Write, rows: DataFrame) -> Column:
-    """Whether a row always deletes: its ordering values are null, or the operation is delete."""
-    if write.operation is Operation.DELETE:
-        return F.lit(True)
-    if DELETE not in rows.columns or not write.ordering_fields:
-        return F.lit(False)
-    nulls = [_value(name).isNull() for name in write.ordering_fields]
-    return reduce(lambda a, b: a & b, nulls, F.col(DELETE))
-
-
-def _value(name: str, called: Mapping[str, str] | None = None) -> Column:
-    """An ordering value; of a dotted name the field, of a column that is ``called`` otherwise."""
-    root, *inside = name.split(".")
-    column = F.col(f"`{(called or {}).get(root, root)}`")
-    return reduce(lambda outer, field: outer.getField(field), inside, column)
-
-
-def _by_event_time(write: Write) -> bool:
-    return write.config.merge_mode is MergeMode.EVENT_TIME_ORDERING
-
-
 def _moved(tagged: DataFrame, elsewhere: Column) -> DataFrame:
     """Rows for an arrival, and for a departure where they live elsewhere; a delete only departs."""
     arrival = F.struct(
-        F.when(elsewhere, F.lit(None).cast("int")).otherwise(F.col(ORDINAL)).alias(ORDINAL),
+        F.when(elsewhere, F.col(DEAD_HOME)).otherwise(F.col(ORDINAL)).alias(ORDINAL),
         F.col(PARTITION_PATH),
         F.col(DELETE),
     )
@@ -268,7 +278,9 @@ def _moved(tagged: DataFrame, elsewhere: Column) -> DataFrame:
         .otherwise(F.array(arrival))
     )
     others = [
-        c for c in tagged.columns if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION)
+        c
+        for c in tagged.columns
+        if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION, DEAD_HOME)
     ]
     exploded = tagged.select(*[F.col(f"`{c}`") for c in others], F.explode(steps).alias("_s"))
     return exploded.select("*", "_s.*").drop("_s")
