@@ -324,7 +324,7 @@ CHANGES: Final = (
             Mutant(
                 "blocks that nobody can merge are left out",
                 "_check",
-                (("if part.kind not in (*_DATA, BlockType.DELETE):", "if False:"),),
+                (("if part.kind not in (*DATA, BlockType.DELETE):", "if False:"),),
                 ("test_what_pyhudi_cannot_merge_is_refused_by_name",),
             ),
         ),
@@ -384,6 +384,12 @@ CHANGES: Final = (
                 "dead_keys",
                 (("", "return {}"),),
                 ("test_statements_insert_keys_that_a_log_has_deleted",),
+            ),
+            Mutant(
+                "logs of archived commits delete nothing",
+                "_may_delete",
+                (("", "return False"),),
+                ("test_logs_of_archived_commits_are_merged_for_dead_keys_only_if_they_delete",),
             ),
             Mutant(
                 "a log of version 6 may bear the name of a slice that has ended",

@@ -50,7 +50,8 @@ _TAKES_AWAY = pa.array(["D", "-D", "-U"])
 _WITHOUT_ROWS = (BlockType.CDC_DATA, BlockType.CORRUPT)
 #: of a block of deletes that stays decoded, which takes ten times as much
 KEPT_DELETE_BYTES = 4 << 20
-_DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)
+#: the types of blocks that have rows
+DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)
 
 
 class Latest:
@@ -406,7 +407,7 @@ def _placed(by_instant: Mapping[str, Sequence[LogPart]]) -> list[str]:
 
 
 def _check(part: LogPart) -> None:
-    if part.kind not in (*_DATA, BlockType.DELETE):
+    if part.kind not in (*DATA, BlockType.DELETE):
         feature = f"log blocks of the type {part.kind.name}"
         raise UnsupportedTable(
             f"{part.path} has {feature}, which pyhudi cannot merge. Let Apache Hudi compact the "

@@ -8,7 +8,9 @@ found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -17,17 +19,22 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pyhudi.config import resolve_read
+from pyhudi.errors import HudiError
+from pyhudi.format.log_blocks import BlockType, find_blocks
 from pyhudi.format.spark_schema import Column as TableColumn
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
 from pyhudi.index.lookup import KEY, ORDINAL
-from pyhudi.reads.log_slices import LogRowsPlan, counted_slices, merges, plan_log_rows
+from pyhudi.reads.log_slices import LogRowsPlan, counted_slices, merge_spec, merges, plan_log_rows
 from pyhudi.reads.scan import Query
+from pyhudi.recent import Recent
 from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.log_parts import DATA, LogPart
+from pyhudi.rows.log_spec import MergeSpec
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_reader import log_rows
 from pyhudi.rows.spec import KEY_COLUMN
-from pyhudi.slices.files import BaseFile, FileSlice
+from pyhudi.slices.files import BaseFile, FileSlice, LogFile
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.pending import planned_compactions
 from pyhudi.writes.keys.expressions import PARTITION_PATH
@@ -45,7 +52,7 @@ DeadKeys = Mapping[int, pa.Array]
 def dead_keys(write: Write, files: Sequence[BaseFile]) -> DeadKeys:
     """The dead keys of ``files``; those without any are left out.
 
-    Only logs of commits that deleted rows are read, on the driver. The transaction learns which
+    Only slices with logs that delete rows are merged, on the driver. The transaction learns which
     groups have dead keys: a compaction of them makes it a conflict.
     """
     if write.config.table_type is not TableType.MERGE_ON_READ or not files:
@@ -55,12 +62,14 @@ def dead_keys(write: Write, files: Sequence[BaseFile]) -> DeadKeys:
     )
     places = {(file.partition_path, file.file_id): at for at, file in enumerate(files)}
     held = write.view.slices(partitions={file.partition_path for file in files})
-    deleting = _Deleting(write)
     slices = [
         each
         for each in counted_slices(query, [s for s in held if s.base is not None and s.logs])
-        if (each.partition_path, each.file_id) in places and deleting(each)
+        if (each.partition_path, each.file_id) in places
     ]
+    deleting = _Deleting(write, merge_spec(query, _KEYS))
+    deleting.look(log for each in slices for log in each.logs)
+    slices = [each for each in slices if deleting(each)]
     if not slices:
         return {}
     found = merges(query, slices)
@@ -178,17 +187,64 @@ def _keys_of_logs(rows: LogRowsPlan) -> dict[str, pa.Array]:
 
 
 class _Deleting:
-    """Whether the logs of a slice may delete rows, by the metadata of their commits."""
+    """Which logs may delete rows: by the metadata of their commits, else by a look at them.
 
-    def __init__(self, write: Write) -> None:
-        storage, timeline = write.table.storage, write.transaction.timeline
+    A commit leaves the active timeline while its logs stay; then each log is looked at once.
+    """
+
+    def __init__(self, write: Write, spec: MergeSpec) -> None:
+        self._storage, self._spec = write.table.storage, spec
         self._deletes: dict[str, int] = {}
+        timeline = write.transaction.timeline
         for commit in timeline.commits:
-            for stat in COMMITS.get(storage, timeline, commit).stats:
+            for stat in COMMITS.get(self._storage, timeline, commit).stats:
                 if stat.log_version is not None:  # on HDFS several commits may append to one file
                     known = self._deletes.get(stat.path, 0)
                     self._deletes[stat.path] = known + stat.num_deletes
+                    if write.config.logs_name_their_write:
+                        place = self._storage.root, stat.path, stat.file_size_bytes
+                        _LOOKED.put(place, stat.num_deletes > 0)
+
+    def look(self, logs: Iterable[LogFile]) -> None:
+        """Learn of those ``logs`` that no commit on the active timeline tells of."""
+        unknown = {log.path: log for log in logs if log.path not in self._deletes}
+        places = {path: (self._storage.root, path, log.size_bytes) for path, log in unknown.items()}
+        found = {path: _LOOKED.get(place) for path, place in places.items()}
+        asked = [path for path, known in found.items() if known is None]
+        if asked:
+            look = partial(_may_delete, self._spec, self._spec.fs.open())
+            with ThreadPoolExecutor(THREADS) as threads:
+                for path, told in zip(asked, threads.map(look, asked), strict=True):
+                    found[path] = told
+                    _LOOKED.put(places[path], told)
+        self._deletes |= {path: int(bool(told)) for path, told in found.items()}
 
     def __call__(self, of: FileSlice) -> bool:
-        # Of an archived commit nobody knows without a look.
-        return any(self._deletes.get(log.path, 1) for log in of.logs)
+        """Whether a log of the slice may delete rows, all of which are known."""
+        return any(self._deletes[log.path] for log in of.logs)
+
+
+def _may_delete(spec: MergeSpec, filesystem: pa.fs.FileSystem, path: str) -> bool:
+    """Whether a log has deletes, or rows that are marked as deleted; also if it cannot be read:
+    a merge of it tells why."""
+    try:
+        with filesystem.open_input_file(f"{spec.root}/{path}") as source:
+            for block in find_blocks(source):
+                if block.block_type is BlockType.DELETE:
+                    return True
+                part = LogPart(block, source, path, None)
+                if block.block_type in DATA and part.taken_away(spec).any():
+                    return True
+        return False
+    except (HudiError, OSError, pa.ArrowException):
+        return True
+
+
+def forget_logs() -> None:
+    """Forget what was learned of logs, as a new process knows nothing."""
+    _LOOKED.forget()
+
+
+#: by root, path and size of a log whether it may delete rows: such a log does not change
+_LOOKED: Recent[tuple[str, str, int], bool] = Recent(50_000)
+THREADS: Final = 8
