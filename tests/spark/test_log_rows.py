@@ -75,7 +75,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], type[HudiError]]] = {
     "lost": (os.unlink, TableCorrupt),
     "contents": (cut_contents, TableCorrupt),
     "HFile": (as_hfile, UnsupportedTable),
-    "partial": (partial, UnsupportedTable),
 }
 
 
@@ -92,6 +91,22 @@ def test_a_log_that_cannot_be_merged_is_told(
     for ask in (lambda df: df.count(), lambda df: df.collect()):
         with pytest.raises(kind):
             ask(opened(spark, root))
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["driver", "job"])
+def test_rows_that_may_lack_columns_are_whole(
+    spark: SparkSession, tmp_path: Path, here: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These have all columns, so nothing below them shows."""
+    if not here:
+        monkeypatch.setattr(log_slices, "HERE_BYTES", -1)
+    table = TABLES["h120_v9-mor_np"]
+    root = table.unzip(tmp_path)
+    partial(logs_of(root)[0])
+    df = opened(spark, root)
+    expected = by_key(table.expected() or [])
+    assert rows(df) == expected
+    assert df.count() == len(expected)
 
 
 def test_a_log_that_goes_after_the_plan_is_told(spark: SparkSession, tmp_path: Path) -> None:
