@@ -184,10 +184,10 @@ def test_a_table_that_cannot_be_made_is_not_in_the_catalog(
 ) -> None:
     for properties in (
         "primaryKey = 'nope'",
-        "type = 'mor', 'hoodie.table.cdc.enabled' = 'true'",
+        "'hoodie.write.table.version' = '6', 'hoodie.table.cdc.enabled' = 'true'",
         "primaryKey='id', preCombineField='x'",
     ):
-        with refused("CONFIG_ERROR" if "type" not in properties else "UNSUPPORTED_TABLE", tmp_path):
+        with refused("CONFIG_ERROR" if "cdc" not in properties else "UNSUPPORTED_TABLE", tmp_path):
             create(spark, name, f"tblproperties ({properties})", f"location '{tmp_path}/t'")
         assert not spark.catalog.tableExists(name)
 

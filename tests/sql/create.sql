@@ -141,7 +141,7 @@ CREATE TABLE bad (id INT) USING pyhudi PARTITIONED BY (nothing);
 CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (preCombineField = 'nothing');
 -- expect error nothing
 
-CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (type = 'mor', hoodie.table.cdc.enabled = 'true');
+CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (hoodie.write.table.version = '6', hoodie.table.cdc.enabled = 'true');
 -- expect error [UNSUPPORTED_TABLE]
 
 CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (type = 'heap');
