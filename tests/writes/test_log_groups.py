@@ -13,8 +13,9 @@ from pyhudi.format.filenames import FileId, LogFileName
 from pyhudi.format.instants import InstantTime
 from pyhudi.rows.spec import BY_POSITION, REFUSE, REWRITE, GroupPlan
 from pyhudi.slices.files import BaseFile, FileSlice, LogFile
+from pyhudi.writes.named_slices import naming_slices
 from pyhudi.writes.placement.assign import Sizing, assign
-from pyhudi.writes.placement.log_groups import LogGroups, naming_slices
+from pyhudi.writes.placement.log_groups import LogGroups
 
 T1, T2 = InstantTime("20240101000000000"), InstantTime("20240102000000000")
 PENDING = InstantTime("20240103000000000")

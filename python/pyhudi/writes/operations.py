@@ -23,9 +23,9 @@ from pyhudi.writes.collected import Collected, collected
 from pyhudi.writes.grouped import Grouped
 from pyhudi.writes.key_conflicts import KeyCheck, checks_keys
 from pyhudi.writes.key_lookup import learn
+from pyhudi.writes.named_slices import naming_slices
 from pyhudi.writes.orders import combines, combining
 from pyhudi.writes.overwrites import Overwriting, PartitionsDeleted
-from pyhudi.writes.placement.log_groups import naming_slices
 from pyhudi.writes.plan import Replaced, Way
 from pyhudi.writes.retries import most_retries
 from pyhudi.writes.single_pass import SinglePass
