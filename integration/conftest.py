@@ -30,7 +30,7 @@ def _pyhudi_on(line: str) -> SparkPeer:
     return pyhudi_on_spark(f"pyhudi-{line}", str(python(line)))
 
 
-_STARTERS: dict[str, Callable[[], SparkPeer]] = {
+STARTERS: dict[str, Callable[[], SparkPeer]] = {
     "hudi-1.2.0": lambda: apache_hudi("1.2.0"),
     "hudi-0.15.0": lambda: apache_hudi("0.15.0"),
     "iceberg": iceberg,
@@ -46,7 +46,7 @@ def peers() -> Iterator[Callable[[str], SparkPeer]]:
 
     def get(name: str) -> SparkPeer:
         if name not in running:
-            running[name] = _STARTERS[name]()
+            running[name] = STARTERS[name]()
         return running[name]
 
     yield get

@@ -2,10 +2,14 @@
 
 After each statement pyhudi reads what Hudi reads; so it does by filters, of earlier times, as
 changes, and after a compaction of either side. hudi-rs reads the blocks as whole rows.
+
+Apache Hudi 1.2.0 has a process of its own here: once its projection of such a row asked for more
+memory than there is, which ended the process, and with it all tests after it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +18,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from integration.conftest import STARTERS
 from integration.peers import SparkPeer
+from integration.peers.process import PeerError
 from integration.test_change_data import HUDI, asked, serve
 from integration.test_incremental import DS, READ, options
 from pyhudi.format.log_blocks import HeaderKey, InMemory, find_blocks
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 
+#: with a new process of Apache Hudi each
+ATTEMPTS = 3
 NAMES = ("id", "a", "b", "ts", "p")
 Row = tuple[Any, ...]
 #: what a MERGE sets, and its source: (id, a, b, ts)
@@ -30,15 +38,22 @@ MERGES: tuple[tuple[str, tuple[Row, ...]], ...] = (
     ("a = s.a, ts = s.ts", ((1, "AA1", "-", 25), (3, "AA3", "-", 15), (4, None, "-", 15))),
     ("b = s.b, ts = s.ts", ((1, "-", "BB1", 9), (4, "-", "B4", 40))),
 )
+#: a condition as SQL and in Python
+FILTERS: dict[str, Callable[..., bool]] = {
+    "b = 'B3' or a = 'A1'": lambda id, a, b, ts, p: b == "B3" or a == "A1",
+    "ts > 15": lambda id, a, b, ts, p: ts > 15,
+    "id in (1, 4)": lambda id, a, b, ts, p: id in (1, 4),
+    "a is null": lambda id, a, b, ts, p: a is None,
+}
 
 
 class Fleet:
     """A table that Apache Hudi writes and pyhudi reads."""
 
     def __init__(
-        self, peers: Callable[[str], SparkPeer], path: Path, version: int, ordered: bool
+        self, hudi: SparkPeer, pyhudi: SparkPeer, path: Path, version: int, ordered: bool
     ) -> None:
-        self.hudi, self.pyhudi, self.path = peers(HUDI), peers("pyhudi"), path
+        self.hudi, self.pyhudi, self.path = hudi, pyhudi, path
         self.given = options(version, "upsert") | {
             DS + "table.type": "MERGE_ON_READ",
             "hoodie.compact.inline": "false",
@@ -48,6 +63,7 @@ class Fleet:
             self.given[DS + "precombine.field"] = "ts"
         else:
             self.given["hoodie.write.record.merge.mode"] = "COMMIT_TIME_ORDERING"
+        self.ordered = ordered
         self.name = f"partial_{version}_{ordered}".lower()
         self.states: dict[str, list[Row]] = {}
 
@@ -81,11 +97,9 @@ class Fleet:
         """Both read the same rows, all of them and by filters."""
         found = of(self.hudi.read(self.path).rows)
         assert of(self.pyhudi.read(self.path).rows) == found
-        self.hudi.sql(f"refresh table {self.name}")
-        for where in ("b = 'B3' or a = 'A1'", "ts > 15", "id in (1, 4)", "a is null"):
-            by_hudi = of(self.hudi.sql(f"select * from {self.name} where {where}").rows)
+        for where, passes in FILTERS.items():
             own = self.pyhudi.sql(f"select * from pyhudi.`{self.path}` where {where}").rows
-            assert of(own) == by_hudi, where
+            assert of(own) == [row for row in found if passes(*row)], where
         table = open_table(LocalStorage(str(self.path)))
         self.states[table.timeline().commits[-1].time] = found
 
@@ -120,12 +134,26 @@ def of(rows: Any) -> list[Row]:
 def test_rows_with_some_columns_lie_over_those_before_them(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int, ordered: bool, who: str
 ) -> None:
-    path = tmp_path / "partial"
-    fleet = Fleet(peers, path, version, ordered)
+    for attempt in range(ATTEMPTS):
+        hudi = STARTERS[HUDI]()
+        fleet = Fleet(hudi, peers("pyhudi"), tmp_path / f"partial{attempt}", version, ordered)
+        try:
+            tell(fleet, who)
+            return
+        except PeerError as error:
+            if attempt == ATTEMPTS - 1 or not re.search("OutOfMemory|Java heap space", str(error)):
+                raise
+        finally:
+            hudi.close()
+
+
+def tell(fleet: Fleet, who: str) -> None:
+    """The story of a table whose services ``who`` runs."""
+    path = fleet.path
     fleet.write(*((i, f"a{i}", f"b{i}", 10) for i in range(6)))
     for sets, rows in MERGES:
         fleet.merge(sets, rows)
-    if not ordered:
+    if not fleet.ordered:
         fleet.merge("a = s.a", ((5, "A5", "-", 0),))
     fleet.write((0, "W0", "V0", 55), (1, "W1", "V1", 28))
     fleet.merge("a = s.a, ts = s.ts", ((0, "P0", "-", 60), (3, "P3", "-", 17)))
@@ -147,7 +175,7 @@ def test_rows_with_some_columns_lie_over_those_before_them(
     changed = [row for row in fleet.states[list(fleet.states)[-1]] if row not in wanted]
     assert [(row[0], row[2], row[3]) for row in changed] == [(2, "own", 70)]
     before = fleet.states[list(fleet.states)[-1]]
-    serve(peers, who, path, "compact")
+    serve(lambda name: {HUDI: fleet.hudi}.get(name, fleet.pyhudi), who, path, "compact")
     fleet.check()
     assert fleet.states[list(fleet.states)[-1]] == before
     table = open_table(LocalStorage(str(path)))
