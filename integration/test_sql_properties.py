@@ -8,7 +8,6 @@ What hudi-rs does not read is told at ``_known_to_hudi_rs``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from integration.peers import HudiRs, SparkPeer
 from integration.peers.canonical import Answer, canonical_map, plain, sort_rows
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
+from tests.sequence_numbers import asked
 from tests.sql_model import Model
 from tests.sql_replay import replay
 from tests.sql_sequences import Story, logged_story, story
@@ -27,10 +27,9 @@ from tests.sql_values import fields, is_struct
 
 #: a sample for `make test`: a table with a struct, an array and a map, and a schema history at last
 SAMPLE = (30,)
-FIRST, END = map(int, os.environ.get("PYHUDI_SEQUENCES", "0:100").split(":"))
 #: of those with logs one by commit time under a global index, with a clustering
 LOGGED = (70,)
-TENTHS = [n for n in range(FIRST, END) if n % 10 == 0]
+TENTHS = [n for n in asked("0:100") if n % 10 == 0]
 VECTORS = "spark.sql.parquet.enableVectorizedReader"
 ON_READ = {"hoodie.schema.on.read.enable": "true"}
 

@@ -6,7 +6,6 @@ one of a key that logs have deleted.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,14 +16,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.peers import HudiRs, SparkPeer
+from tests.sequence_numbers import asked, numbers
 from tests.writer_model import Row, Rows
 from tests.writer_sequences import LOGGED, OPERATION, Player, Setup, Story, story, typed
 
 #: a sample for `make test`: by commit time, with deletes that have two ordering values
 SAMPLE = (14,)
-FIRST, END = map(int, os.environ.get("PYHUDI_SEQUENCES", "0:60").split(":"))
 #: Apache Hudi 1.2.0 fails to write to a table whose ordering values are decimals
-MORE = [n for n in range(FIRST, END) if n not in SAMPLE and "decimal" not in story(n).setup.ddl]
+MORE = [n for n in asked("0:60") if "decimal" not in story(n).setup.ddl]
 HUDI = {"hoodie.write.auto.upgrade": "false", "hoodie.metadata.enable": "false"}
 
 Texts = Counter[tuple[Any, ...]]
@@ -64,9 +63,7 @@ def written_by_hudi(hudi: SparkPeer, told: Story, folder: Path, batch: list[Row]
     hudi.write(folder, table, {**setup.options, **HUDI, OPERATION: "upsert"})
 
 
-@pytest.mark.parametrize(
-    "number", [*SAMPLE, *(pytest.param(n, marks=pytest.mark.matrix) for n in MORE)]
-)
+@pytest.mark.parametrize("number", numbers(SAMPLE, MORE))
 def test_the_peers_read_and_go_on_with_what_a_random_sequence_leaves(
     spark: SparkSession,
     peers: Callable[[str], SparkPeer],

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.sequence_numbers import asked, numbers
 from tests.sql_replay import replay
 from tests.sql_sequences import logged_story, story
 
@@ -22,29 +22,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 SAMPLE = (21, 34, 49, 64)
 #: the same of tables with logs: by event time, with compactions
 LOGGED = (5,)
-FIRST, END = map(int, os.environ.get("PYHUDI_SEQUENCES", "0:40").split(":"))
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        *SAMPLE,
-        *(pytest.param(n, marks=pytest.mark.matrix) for n in range(FIRST, END) if n not in SAMPLE),
-    ],
-)
+@pytest.mark.parametrize("number", numbers(SAMPLE, asked("0:40")))
 def test_a_random_sequence_does_what_the_model_does(
     spark: SparkSession, tmp_path: Path, number: int
 ) -> None:
     replay(spark, story(number), f"sequence_{number}", tmp_path / "t")
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        *LOGGED,
-        *(pytest.param(n, marks=pytest.mark.matrix) for n in range(FIRST, END) if n not in LOGGED),
-    ],
-)
+@pytest.mark.parametrize("number", numbers(LOGGED, asked("0:40")))
 def test_services_and_logs_leave_what_the_model_says(
     spark: SparkSession, tmp_path: Path, number: int
 ) -> None:

@@ -6,28 +6,21 @@ alone.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.sequence_numbers import asked, numbers
 from tests.writer_sequences import Player, story
 
 pytestmark = pytest.mark.spark
 
 #: a sample for `make test`: by event time with ints, and by commit time with a global index
 SAMPLE = (2, 6)
-FIRST, END = map(int, os.environ.get("PYHUDI_SEQUENCES", "0:40").split(":"))
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        *SAMPLE,
-        *(pytest.param(n, marks=pytest.mark.matrix) for n in range(FIRST, END) if n not in SAMPLE),
-    ],
-)
+@pytest.mark.parametrize("number", numbers(SAMPLE, asked("0:40")))
 def test_both_types_of_table_have_the_rows_of_the_model(
     spark: SparkSession, tmp_path: Path, number: int
 ) -> None:
