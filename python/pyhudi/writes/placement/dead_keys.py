@@ -45,6 +45,11 @@ DEAD: Final = "_pyhudi_dead"
 _HOME, _RANK = "_pyhudi_home", "_pyhudi_rank"
 _KEYS: Final = SparkSchema((TableColumn(KEY_COLUMN, "string"),))
 
+#: logs that are looked at together
+THREADS: Final = 8
+#: by root, path and size of a log whether it may delete rows: such a log does not change
+_LOOKED: Recent[tuple[str, str, int], bool] = Recent(50_000)
+
 #: by the position of a base file: its dead keys
 DeadKeys = Mapping[int, pa.Array]
 
@@ -243,8 +248,3 @@ def _may_delete(spec: MergeSpec, filesystem: pa.fs.FileSystem, path: str) -> boo
 def forget_logs() -> None:
     """Forget what was learned of logs, as a new process knows nothing."""
     _LOOKED.forget()
-
-
-#: by root, path and size of a log whether it may delete rows: such a log does not change
-_LOOKED: Recent[tuple[str, str, int], bool] = Recent(50_000)
-THREADS: Final = 8
