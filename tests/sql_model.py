@@ -14,7 +14,6 @@ from typing import Any
 
 from tests import sql_columns
 from tests.sql_columns import Edit, Refused, inside
-from tests.sql_domains import MERGE_ON_READ
 from tests.sql_expressions import ALWAYS, Expression, Scope
 from tests.sql_values import WIDER, Column, Row, fields, is_simple, is_struct
 
@@ -22,10 +21,6 @@ from tests.sql_values import WIDER, Column, Row, fields, is_simple, is_struct
 Changes = Mapping[int, Row | None]
 #: a place of an ordering value among others
 Rank = tuple[float, Any, int]
-
-
-class Unclear(Exception):
-    """What a statement leaves depends on where the table keeps its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +46,6 @@ class Definition:
         return None if self.latest else self.ordering
 
     @property
-    def rivals(self) -> bool:
-        """Whether a row of a log also competes with a row that another log has deleted."""
-        return MERGE_ON_READ in self.properties and self.decides is not None
-
-    @property
     def fixed(self) -> tuple[str, ...]:
         """Columns that keep their names."""
         return (*self.keys, *self.partitions, *((self.ordering,) if self.ordering else ()))
@@ -63,16 +53,12 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A table at one time. ``by_ids`` once only Hudi's schema history tells its columns apart.
-
-    ``graves`` has the rank of the last row of each partition and key that was deleted.
-    """
+    """A table at one time. ``by_ids`` once only Hudi's schema history tells its columns apart."""
 
     definition: Definition
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = ()
     by_ids: bool = field(default=False, compare=False)
-    graves: Mapping[tuple[Row, Row], Rank] = field(default_factory=dict, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,7 +103,6 @@ class Model:
         """INSERT INTO."""
         self._check_keys(batch)
         if not self.definition.upserts:
-            self._check_graves(batch)
             return replace(self, rows=(*self.rows, *batch))
         return self.upserted(batch)
 
@@ -131,13 +116,10 @@ class Model:
         for row in batch:
             place = self.place(row)
             if place not in places:
-                self._check_graves([row])
                 places[place] = len(rows)
                 rows.append(row)
                 continue
             old = rows[places[place]]
-            if self.definition.rivals and self.path(row) != self.path(old):
-                raise Unclear  # refused, if the old row's file group has logs
             if self._wins(row, old):
                 rows[places[place]] = row
         return replace(self, rows=tuple(rows))
@@ -147,9 +129,7 @@ class Model:
         self._check_keys(batch)
         swept = None if paths is None else set(paths)
         kept = () if swept is None else (r for r in self.rows if self.path(r) not in swept)
-        graves = {} if swept is None else self.graves
-        graves = {place: rank for place, rank in graves.items() if place[0] not in (swept or ())}
-        return replace(self, rows=(*kept, *batch), graves=graves)
+        return replace(self, rows=(*kept, *batch))
 
     def without(self, places: Container[tuple[Row, Row]]) -> Model:
         """The table after the operation delete of the keys at ``places``."""
@@ -161,20 +141,13 @@ class Model:
         if self.definition.keys:
             self._check_changes(changes, inserts)
         rows: list[Row] = []
-        arriving, graves = [*inserts], dict(self.graves)
         for at, old in enumerate(self.rows):
             new = changes.get(at, old)
-            stays = new is not None and self.path(new) == self.path(old)
-            if not stays and self.definition.rivals:
-                graves[self.path(old), self.key(old)] = self.rank(old)
             if new is None:
                 continue
-            if not stays:
-                arriving.append(new)
+            stays = self.path(new) == self.path(old)
             rows.append(new if not stays or self._wins(new, old) else old)
-        after = replace(self, rows=(*rows, *inserts), graves=graves)
-        after._check_graves(arriving)
-        return after
+        return replace(self, rows=(*rows, *inserts))
 
     def rank(self, row: Row) -> Rank:
         """The row's place by event time: null is the smallest, of an int it is 0."""
@@ -192,14 +165,6 @@ class Model:
     def _wins(self, new: Row, old: Row) -> bool:
         """Whether a row replaces the one of its key: the larger ordering value, the later one."""
         return self.definition.decides is None or self.rank(new) >= self.rank(old)
-
-    def _check_graves(self, arriving: Iterable[Row]) -> None:
-        if not self.definition.rivals:
-            return
-        for row in arriving:
-            grave = self.graves.get((self.path(row), self.key(row)))
-            if grave is not None and self.rank(row) < grave:
-                raise Unclear  # a base file may still have the larger value
 
     def _check_keys(self, rows: Iterable[Row]) -> None:
         # Of a key of several columns one at least has a value, as in Hudi.

@@ -1,8 +1,8 @@
 """What writes of DataFrames make of a Hudi table, in plain Python: rows by place and key.
 
 The rules are those of spec/merging.md R1 and R2. ``Unclear`` is raised where a merge-on-read table
-may keep another row than a copy-on-write table: a key comes back after its deletion with a smaller
-ordering value than a base file or a log may still have.
+may keep another row than a copy-on-write table: a key comes back with a smaller ordering value than
+that of the delete, which a log may still have.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Shape:
 class Rows:
     """The rows of a table by partition and key.
 
-    ``graves`` has the largest ordering values that a deleted row or a delete had.
+    ``graves`` has the places of deleted rows, and the largest ordering values of the deletes, none
+    of one that always wins.
     """
 
     shape: Shape
@@ -116,14 +117,12 @@ class Rows:
         if moves and not self.shape.moves:
             row = {**row, self.shape.partition: old_place[0]}
             moves = False
-        if moves and self.shape.logged and self.shape.ordering and not forced:
-            raise Unclear  # refused, if the old row's file group has logs
         if not forced and self.rank(row) < self.rank(old):
             return
         if gone or moves:
             del self.held[old_place]
-            last = self.rank(old) if forced else max(self.rank(old), self.rank(row))
-            self.graves[old_place] = last
+            always = forced or moves
+            self.graves[old_place] = () if always else max(self.rank(old), self.rank(row))
         if not gone:
             if moves:
                 self._check_grave(place, row)
@@ -136,7 +135,8 @@ class Rows:
             place = self.place(row)
             everywhere = self.shape.everywhere
             for each in [p for p in held if p == place or (everywhere and p[1] == place[1])]:
-                graves[each] = self.rank(held.pop(each))
+                del held[each]
+                graves[each] = ()
         return replace(self, held=held, graves=graves)
 
     def overwritten(self, batch: Sequence[Row]) -> Rows:

@@ -110,6 +110,8 @@ class UnsupportedTable(HudiError):
     feature: str | None = None
     path: str | None = None
     column: str | None = None
+    #: a key of which the logs beside ``path`` cannot tell the rows apart
+    copied: str | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -197,6 +199,8 @@ class WriteFailed(HudiError):
     reason: str | None = None
     #: a new key that a lookup by hashes took for one of ``path``
     misplaced: str | None = None
+    #: a key whose row came after its delete, too late for the logs beside ``path``
+    late: str | None = None
 
 
 @dataclass(eq=False, repr=False)

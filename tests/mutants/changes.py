@@ -314,7 +314,7 @@ CHANGES: Final = (
             ),
             Mutant(
                 "a delete block holds ordering values that it changes",
-                "LogFileWriter._without_deletes",
+                "LogFileWriter.marked",
                 (("if wanted and SOFT_DELETE in self._schema.names:", "if False:"),),
                 (
                     "test_a_delete_whose_values_a_block_would_change_is_a_marked_row",
@@ -387,9 +387,33 @@ CHANGES: Final = (
             ),
             Mutant(
                 "logs of archived commits delete nothing",
-                "_may_delete",
+                "_has_deletes",
                 (("", "return False"),),
                 ("test_logs_of_archived_commits_are_merged_for_dead_keys_only_if_they_delete",),
+            ),
+            Mutant(
+                "a row that comes too late goes to a log",
+                "LateRows.among",
+                (("", "return np.zeros(len(places), np.bool_)"),),
+                ("test_a_row_after_a_delete_is_read_or_refused",),
+            ),
+            Mutant(
+                "no log has a delete that always wins",
+                "_has_forced_deletes",
+                (("", "return False"),),
+                ("test_a_late_row_of_a_deleted_key_is_written",),
+            ),
+            Mutant(
+                "a write that brings a late row fails for good",
+                "Retries._in_the_way",
+                (("", "return frozenset()"),),
+                ("test_a_late_row_of_a_deleted_key_is_written",),
+            ),
+            Mutant(
+                "a row moves by the values of base files alone",
+                "merged_values",
+                (("", "return None"),),
+                ("test_rows_move_out_of_logs_by_event_time",),
             ),
             Mutant(
                 "a log of version 6 may bear the name of a slice that has ended",

@@ -38,7 +38,19 @@ from pyhudi.rows.spec import (
     WriteSpec,
 )
 from pyhudi.services.written_files import stat_of
-from tests.rows.workers import SCHEMA, T1, T2, T3, Stat, insert, rows_of, run, spec, with_columns
+from tests.rows.workers import (
+    SCHEMA,
+    T1,
+    T2,
+    T3,
+    T4,
+    Stat,
+    insert,
+    rows_of,
+    run,
+    spec,
+    with_columns,
+)
 
 KEYS = ("a", "b", "c", "d", "e", "f")
 #: (key, name, ordering value, whether it is deleted)
@@ -68,7 +80,7 @@ def parts(write: WriteSpec, root: Path, logs: Sequence[Stat]) -> tuple[MergeSpec
     event_time = write.merge_mode == EVENT_TIME
     rows = pa.struct([("id", pa.string()), ("name", pa.string()), ("ts", pa.int64())])
     found = MergeSpec(
-        write.root, write.fs, CountedInstants(frozenset({T1, T2, T3}), ""), rows,
+        write.root, write.fs, CountedInstants(frozenset({T1, T2, T3, T4}), ""), rows,
         pa.struct([("ts", pa.int64())] if event_time else []), ("ts",) if event_time else (),
     )  # fmt: skip
     return found, parts_of(found, [(s["path"], (root / s["path"]).read_bytes()) for s in logs], {})

@@ -23,6 +23,7 @@ from pyhudi.rows.spec import (
 )
 
 T1, T2, T3 = "20240101000000001", "20240102000000002", "20240103000000003"
+T4 = "20240104000000004"
 SCHEMA = pa.schema(
     [("id", pa.string()), ("name", pa.string()), ("price", pa.float64()), ("ts", pa.int64())]
 )

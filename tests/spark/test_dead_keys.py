@@ -13,7 +13,7 @@ from pyhudi.rows.log_spec import Merged
 from pyhudi.slices.files import FileSlice
 from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.writes.placement import dead_keys
-from pyhudi.writes.placement.dead_keys import forget_logs
+from pyhudi.writes.placement.log_looks import forget_logs
 from tests.spark.tables import VERSION, Lake, model_of, rows_of
 from tests.spark.test_merge_on_read import MOR
 

@@ -275,16 +275,6 @@ def test_a_row_that_moved_and_was_updated_is_there_once(lake: Lake, way: str) ->
     assert table.rows() == {1: (1, "e", 1, "z"), 2: (2, "a", 1, "x")}
 
 
-def test_a_move_out_of_logs_by_event_time_is_refused(lake: Lake) -> None:
-    table = lake.table(options={**MOR, INDEX: "GLOBAL_SIMPLE"})
-    table.write([(1, "a", 1, "x"), (2, "a", 1, "x")], "bulk_insert")
-    table.write([(1, "b", 5, "x")], "upsert")
-    with pytest.raises(UnsupportedTable, match="Rows would move to another partition"):
-        table.write([(1, "c", 3, "y")], "upsert")
-    table.write([(2, "c", 6, "x")], "upsert")
-    assert table.rows() == {1: (1, "b", 5, "x"), 2: (2, "c", 6, "x")}
-
-
 def test_a_table_is_compacted_after_so_many_delta_commits(lake: Lake) -> None:
     trigger = "hoodie.compact.inline.max.delta.commits"
     table = lake.table(options={**MOR, INLINE: "true", trigger: "3"})

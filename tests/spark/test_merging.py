@@ -10,6 +10,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import UnsupportedTable
 from pyhudi.writes import operations
+from pyhudi.writes import write as writing
 from pyhudi.writes.collected import Collected
 from pyhudi.writes.grouped import Grouped
 from tests.spark.tables import (
@@ -352,21 +353,31 @@ def test_a_key_of_several_dead_rows_comes_back_once(lake: Lake) -> None:
 
 @one_way
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_copies_that_no_position_tells_apart_for_good_are_refused(lake: Lake, version: str) -> None:
+def test_copies_that_no_position_tells_apart_for_good_are_compacted_first(
+    lake: Lake, version: str
+) -> None:
     """In version 6 beside any log; in later ones beside a planned compaction."""
     table = _filled_with_copies(lake, {**MOR, VERSION: version}, logged=True)
     if version == "9":
         pyhudi.compact(table.path, op="schedule")
+    table.write([(1, "u", 9, "x")])
+    assert _names(table) == ["c", "d", "e", "u", "u"]
+    done = [entry.operation for entry in pyhudi.history(table.path) if entry.operation]
+    assert done[-2:] == ["compact", "upsert"]
+
+
+@one_way
+def test_copies_are_refused_where_no_compaction_can_run(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _filled_with_copies(lake, {**MOR, VERSION: "6"}, logged=True)
+    monkeypatch.setattr(writing, "compacted_first", lambda *given: False)
     files = sorted(Path(table.path).glob("x/*"))
     with pytest.raises(UnsupportedTable, match="has the key '1' more than once") as refusal:
         table.write([(1, "u", 9, "x")])
     assert "Nothing was written. Compact the table" in str(refusal.value)
     assert sorted(Path(table.path).glob("x/*")) == files
     assert _names(table) == ["a", "b", "c", "d", "e"]
-
-    pyhudi.compact(table.path, op="run" if version == "9" else "scheduleandexecute")
-    table.write([(1, "u", 9, "x")])
-    assert _names(table) == ["c", "d", "e", "u", "u"]
 
 
 @one_way
@@ -382,10 +393,10 @@ def test_a_compaction_planned_meanwhile_takes_no_file_whose_copies_are_in_a_log(
         return commit(*given)
 
     monkeypatch.setattr(operations, "commit", planned_before)
-    with pytest.raises(UnsupportedTable, match="has the key '1' more than once"):
-        table.write([(1, "u", 9, "x")])
-    pyhudi.compact(table.path, op="run")
-    assert _names(table) == ["a", "b", "c", "d", "e"]
+    table.write([(1, "u", 9, "x")])
+    assert _names(table) == ["c", "d", "e", "u", "u"]
+    done = [entry.operation for entry in pyhudi.history(table.path) if entry.operation]
+    assert done[-2:] == ["compact", "upsert"]
 
 
 @one_way

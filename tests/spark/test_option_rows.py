@@ -7,8 +7,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import pyhudi
-from pyhudi.errors import HudiError
 from tests.spark.tables import INDEX, KEY, OPTIONS, PARTITION, TYPE, HudiTable, Lake
 
 pytestmark = pytest.mark.spark
@@ -85,9 +83,6 @@ def test_a_row_that_stays_needs_the_newest_time_of_its_folder(lake: Lake) -> Non
     table = lake.table("t", {**OPTIONS, **days, **more, "hoodie.compact.inline": "false"})
     table.write([(1, "a", 1, "2024-01-01 05"), (2, "b", 1, "2024-01-01 05")])
     table.write([(1, "A", 2, "2024-01-01 07")])
-    with pytest.raises(HudiError, match="old partition values may be in a log alone"):
-        table.write([(1, "B", 3, "2024-01-02 09")])
-    pyhudi.compact(table.path, spark=lake.spark)
     table.write([(1, "B", 3, "2024-01-02 09")])
     assert placed(table)[1] == ("2024-01-01", "2024-01-01 07", "B")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -13,15 +13,24 @@ from pyhudi.errors import (
     HudiError,
     LockTimeout,
     StorageError,
+    UnsupportedTable,
     WriteFailed,
     WriterFenced,
 )
 from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.stream_marks import Epoch
 from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.transactions.transaction import Committed
-from pyhudi.writes.retries import EPOCH_RETRIES, MOST_WAITS, Retries, most_retries
+from pyhudi.writes.retries import (
+    EPOCH_RETRIES,
+    MOST_COMPACTIONS,
+    MOST_WAITS,
+    Retries,
+    most_retries,
+)
 from tests.transactions.world import LAPSE_S, LAZY, World, die, finish, settle, work
 
 T1 = InstantTime("20260101000000001")
@@ -38,6 +47,8 @@ LATE = [
 class Count:
     retries: int = 0
     sure: bool = False
+    logged: frozenset[Group] = frozenset()
+    deleting: frozenset[Group] = frozenset()
 
 
 @pytest.fixture
@@ -114,6 +125,52 @@ def test_a_key_that_only_a_log_has_is_told(world: World) -> None:
     with pytest.raises(WriteFailed):
         retries(world).run(attempt, world.table())
     assert len(seen) == 2
+
+
+LATE_ROW = WriteFailed("It came too late.", late="7", path="p/f.parquet")
+COPIED = UnsupportedTable("The file has the key twice.", copied="7")
+
+
+@pytest.mark.parametrize(
+    ("failure", "groups"), [(LATE_ROW, {("p", "f")}), (COPIED, {("p", "f"), ("p", "g")})]
+)
+def test_logs_that_cannot_take_a_row_are_compacted_first(
+    world: World, failure: HudiError, groups: set[Group]
+) -> None:
+    attempt, seen = failing(failure)
+    again, asked = retries(world, most=0), list[frozenset[Group]]()
+    logged = frozenset({("p", FileId("f")), ("p", FileId("g"))})
+    again.count.logged, again.count.deleting = logged, frozenset({("p", FileId("f"))})
+
+    def compact(table: Table, named: frozenset[Group]) -> bool:
+        asked.append(named)
+        return True
+
+    assert replace(again, compact=compact).run(attempt, world.table()) is DONE
+    assert asked == [groups]
+    assert seen == [False, True]
+    assert again.count.retries == 0, "no race was lost"
+
+
+def test_rows_of_a_statement_are_computed_again_after_that_compaction(world: World) -> None:
+    attempt, seen = failing(LATE_ROW)
+    again = retries(world, once=True)
+    again.count.deleting = frozenset({("p", FileId("f"))})
+    with pytest.raises(CommitConflict, match="Run it again"):
+        replace(again, compact=lambda table, groups: True).run(attempt, world.table())
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_logs_in_the_way_end_a_write_if_compactions_do_not_help(
+    world: World, compacts: bool
+) -> None:
+    attempt, seen = failing(*[LATE_ROW] * 9)
+    again = retries(world)
+    again.count.deleting = frozenset({("p", FileId("f"))})
+    with pytest.raises(WriteFailed, match="too late"):
+        replace(again, compact=lambda table, groups: compacts).run(attempt, world.table())
+    assert len(seen) == (1 + MOST_COMPACTIONS if compacts else 1)
 
 
 def test_another_failure_is_not_tried_again(world: World) -> None:

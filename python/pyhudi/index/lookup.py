@@ -6,8 +6,9 @@ filters in the footers prune files before keys are read (spec/data_files.md D6).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.rows.damage import readable
 from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.rows.stored_types import converted
 from pyhudi.rows.task import telling
 
 KEY = "_hoodie_record_key"
@@ -32,13 +34,28 @@ BLOOM = b"org.apache.hudi.bloomfilter"
 BLOOM_TYPE = b"hoodie_bloom_filter_type_code"
 
 
+class NewestValues(Protocol):
+    """What the logs of a file say of the columns beside its keys."""
+
+    def over(self, start: int, keys: pa.Array, values: Sequence[pa.Array]) -> list[pa.Array]:
+        """The ``values`` of the file's rows from ``start`` on; null for a row that is deleted."""
+
+
+class InLogs(Protocol):
+    """The columns beside keys as logs leave them. It is sent to workers only where it is needed."""
+
+    def newest(self, filesystem: pa.fs.FileSystem, ordinal: int) -> NewestValues | None:
+        """Those of a file; None if it has no logs."""
+
+
 @dataclass(frozen=True, slots=True)
 class LookupSpec:
     """What to look up: files by ordinal (relative path, partition path) below ``root``.
 
     ``wanted`` maps partition paths to the sorted incoming keys, or is None to read every key.
     With ``use_bloom`` the filters in footers are asked before a file's keys are read. ``beside``
-    names columns to return with each key as ``OLD`` 0, 1, ..., in the table's present types.
+    names columns to return with each key as ``OLD`` 0, 1, ..., in the table's present types: of the
+    ``logged`` files the newest values, which may be in their logs.
     """
 
     root: str
@@ -47,6 +64,7 @@ class LookupSpec:
     wanted: Mapping[str, pa.Array] | None = None
     use_bloom: bool = False
     beside: pa.Schema | None = None
+    logged: InLogs | None = None
 
 
 def lookup(spec: LookupSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -81,7 +99,14 @@ def file_hits(
         names = [KEY, *(column.name for column in beside)]
         old = [pa.field(f"{OLD}{at}", column.type) for at, column in enumerate(beside)]
         schema = pa.schema([*HITS_SCHEMA, *old])
+        newest = None if spec.logged is None else spec.logged.newest(filesystem, ordinal)
+        start = 0
         for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
+            values = [_beside(batch, column) for column in beside]
+            if newest is not None:
+                values = newest.over(start, batch.column(KEY).cast(pa.string()), values)
+            start += batch.num_rows
+            batch = pa.RecordBatch.from_arrays([batch.column(KEY), *values], names=names)
             if wanted is not None:
                 batch = batch.filter(pc.is_in(batch.column(KEY), value_set=wanted))
             rows = batch.num_rows
@@ -89,7 +114,7 @@ def file_hits(
                 ordinals = pa.repeat(pa.scalar(ordinal, pa.int32()), rows)
                 partitions = pa.repeat(pa.scalar(partition, pa.string()), rows)
                 columns = [batch.column(KEY).cast(pa.string()), ordinals, partitions]
-                columns += [_beside(batch, column) for column in beside]
+                columns += batch.columns[1:]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -98,7 +123,7 @@ def _beside(batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
     at = batch.schema.get_field_index(wanted.name)
     if at < 0:
         return pa.nulls(batch.num_rows, wanted.type)
-    return batch.column(at).cast(wanted.type, safe=False)
+    return converted(batch.column(at), wanted.type, False)
 
 
 def possible(footer: Mapping[bytes, bytes], wanted: pa.Array, use_bloom: bool) -> pa.Array:

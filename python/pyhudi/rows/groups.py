@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyhudi.errors import WriteFailed
 from pyhudi.rows.base_file import TableFiles
+from pyhudi.rows.log_spec import LoggedSlices
 from pyhudi.rows.log_writer import LogAppend
 from pyhudi.rows.merge import Append, Merge
 from pyhudi.rows.rows import Sequencer, incoming_table
@@ -24,11 +25,13 @@ def write_groups(
     spec: WriteSpec,
     groups: Mapping[int, GroupPlan],
     task_of: Mapping[int, int] | None = None,
+    deletes: LoggedSlices | None = None,
 ) -> Callable[[Batches], Batches]:
     """The function for ``mapInArrow`` that writes the file groups of a task.
 
     ``task_of`` gives the task of each group by its ordinal, so that a task can announce all its
     files at once. It is a hint: without it each file is announced just before it is written.
+    ``deletes`` are the slices whose logs have deletes that always win.
     Its input has ``_pyhudi_group`` (int32, sorted, a group wholly in one task),
     ``_hoodie_record_key``, perhaps ``_pyhudi_delete``, and the data columns; its output has
     ``STAT_SCHEMA``, a row for each file. Groups without rows are left alone. Raises
@@ -66,6 +69,8 @@ def write_groups(
                 current = ordinal
                 plan = groups[ordinal]
                 job = _job_of(spec, plan)(files, plan, schema, sequencer)
+                if isinstance(job, LogAppend) and deletes is not None:
+                    job.look_at(deletes)
             assert job is not None
             job.add(incoming_table(rows, spec, schema))
         if job is not None:

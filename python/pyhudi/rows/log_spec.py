@@ -75,6 +75,14 @@ class MergeSpec(ByValue):
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedSlices(ByValue):
+    """Slices with logs by the ordinals of their file groups; ``order`` is how they are merged."""
+
+    order: MergeSpec
+    slices: Mapping[int, LogSlice]
+
+
+@dataclass(frozen=True, slots=True)
 class BlockPlace(ByValue):
     """Where the content of a block is: ``length`` bytes from ``at`` on in the log ``path``.
 

@@ -22,6 +22,8 @@ from pyhudi.format.log_blocks import BlockType, HeaderKey, framed_content
 from pyhudi.rows.base_file import Counts, TableFiles
 from pyhudi.rows.hashing import Hashes, key_hashes
 from pyhudi.rows.incoming import Inbox, IncomingRows
+from pyhudi.rows.late_rows import LateRows
+from pyhudi.rows.log_spec import LoggedSlices
 from pyhudi.rows.log_stream import BLOCK_BYTES, LogStream
 from pyhudi.rows.merge import Merge
 from pyhudi.rows.merge_rules import Positions, as_mask, ordering_values
@@ -73,6 +75,13 @@ class LogAppend:
             self._old = OldFile(files, plan.base_file, schema, plan.names)
         keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
         self._inbox = Inbox(files.spec, self._old, keyed)
+        self._late: LateRows | None = None
+
+    def look_at(self, deletes: LoggedSlices) -> None:
+        """Its rows may come after ``deletes``: rows that come too late are refused."""
+        of = deletes.slices.get(self._plan.ordinal)
+        if of is not None:
+            self._late = LateRows(self._files, deletes.order, of)
 
     def add(self, incoming: pa.Table) -> None:
         """Take incoming rows."""
@@ -114,12 +123,38 @@ class LogAppend:
         for match in found:
             rows = incoming.of_unit(match.unit)
             incoming.settle(match.unit, match.picks)
-            placed = match.places if self._files.spec.layout > 1 else None
-            log.add(rows.take(pa.array(match.picks)), placed)
+            rows = rows.take(pa.array(match.picks))
+            if self._late is not None:
+                self._check_in_time(self._late, log, rows, match.places)
+            log.add(rows, match.places if self._files.spec.layout > 1 else None)
         for rest in incoming.rest():
             self._check_known(rest)
             log.add(rest, None)
         return log.close()
+
+    def _check_in_time(
+        self, late: LateRows, log: LogFileWriter, rows: pa.Table, places: Positions
+    ) -> None:
+        """``WriteFailed`` for a row that comes too late for the logs (``late_rows.py``).
+
+        A delete in a delete block does not take the place of one that always wins. The driver then
+        compacts the slice (``writes/retries.py``).
+        """
+        found = late.among(rows, places)
+        if DELETE in rows.column_names and found.any():
+            held = as_mask(rows.column(DELETE)) & found
+            found[np.flatnonzero(held)] = log.marked(_only(rows, held))
+        if not found.any():
+            return
+        key, path = _only(rows, found).column(KEY_COLUMN)[0].as_py(), self._plan.base_file
+        raise WriteFailed(
+            f"The key {key!r} was deleted in a log beside '{path}', and its new row has a smaller "
+            "ordering value than the deleted one: beside these logs the deleted row would come "
+            "back. Nothing was committed. Compact the table first (CALL run_compaction, or "
+            "pyhudi.compact), then run it again.",
+            path=path,
+            late=key,
+        )
 
     def _check_known(self, rest: pa.Table) -> None:
         """``WriteFailed`` for a new key under an index whose lookup does not see logs.
@@ -147,6 +182,7 @@ class LogAppend:
             "coordination needs another hoodie.write.concurrency.mode for it, too.",
             feature="logs of a key that a base file has more than once",
             path=path,
+            copied=key,
         )
 
 
@@ -234,10 +270,7 @@ class LogFileWriter:
         keeps its place among the others: positions ascend within a block.
         """
         marked = np.zeros(len(deleted), np.bool_)
-        wanted = self._ordering()
-        if wanted and SOFT_DELETE in self._schema.names:
-            order = [single(ordering_values(_only(rows, deleted), name)) for name in wanted]
-            marked[np.flatnonzero(deleted)[inexact(order)]] = True
+        marked[np.flatnonzero(deleted)] = self.marked(_only(rows, deleted))
         if marked.any():
             at = rows.column_names.index(SOFT_DELETE)
             mark = pc.if_else(pa.array(marked), True, single(rows.column(at)))
@@ -247,6 +280,15 @@ class LogFileWriter:
             held = self._deletes.setdefault(places is not None, [])
             held.append((_only(rows, gone), _NOWHERE if places is None else places[gone]))
         return _only(rows, ~gone), None if places is None else places[~gone]
+
+    def marked(self, deletes: pa.Table) -> Mask:
+        """Which of these deletes stay rows: a delete block would change their ordering values."""
+        found = np.zeros(deletes.num_rows, np.bool_)
+        wanted = self._ordering()
+        if wanted and SOFT_DELETE in self._schema.names:
+            order = [single(ordering_values(deletes, name)) for name in wanted]
+            found[inexact(order)] = True
+        return found
 
     def _ordering(self) -> list[str]:
         """The columns whose values a delete has.

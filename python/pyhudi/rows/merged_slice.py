@@ -32,7 +32,7 @@ def merged_parts(
 
     Raises ``TableCorrupt``, ``UnsupportedTable`` or ``StorageError``.
     """
-    with _reading(of):
+    with reading(of):
         parts = parts_in(order, files.fs, of)
         if of.base is None:
             return parts, merge(order, parts, None, "")
@@ -103,7 +103,7 @@ class MergedSlice:
                 if unit.num_rows:
                     yield unit
         if self._found.rows:
-            with _reading(self._of):
+            with reading(self._of):
                 parts = parts_in(self._order, self._files.fs, self._of)
             yield from rows_of_logs(parts, self._found.kept, self._schema)
 
@@ -113,6 +113,6 @@ class MergedSlice:
             self._old.close()
 
 
-def _reading(of: LogSlice) -> AbstractContextManager[None]:
+def reading(of: LogSlice) -> AbstractContextManager[None]:
     """Tells what fails below it as an error of the slice's files."""
     return readable(", ".join([*([of.base.path] if of.base else []), *of.logs]))

@@ -137,6 +137,14 @@ def newest_events(spec: MergeSpec, parts: Sequence[LogPart], instant: str) -> Ne
     return NewestEvents(kept, places)
 
 
+def forced_deletes(spec: MergeSpec, part: LogPart) -> np.ndarray:
+    """For each row of a block whether it is a delete that wins in any case, by event time."""
+    found, always = part.ordering(spec)
+    gone = valueless([comparable(values) for values in found])
+    forced: np.ndarray = (np.asarray(always) | gone) & part.taken_away(spec)
+    return forced
+
+
 def _newest(
     spec: MergeSpec,
     parts: Sequence[LogPart],

@@ -31,6 +31,7 @@ from pyhudi.rows.spec import GROUP, FileSystemSpec, WriteSpec
 from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.compaction_plan import (
     CompactionRules,
+    Group,
     PlannedSlice,
     Spared,
     compaction_plan,
@@ -184,9 +185,10 @@ class SlicesHere:
 class Compaction:
     """One call: the writer, its options, the place of the data files, and who does the work.
 
-    ``budget`` bounds what a new plan takes, which leaves out what is ``spared``. Of pending plans
-    only the ``instants`` are touched, all if it is empty. To name a plan also says that no program
-    runs it, unless its heartbeat shows one.
+    ``budget`` bounds what a new plan takes, which leaves out what is ``spared``; if ``groups`` are
+    named it takes all of them and no other. Of pending plans only the ``instants`` are touched, all
+    if it is empty. To name a plan also says that no program runs it, unless its heartbeat shows
+    one.
     """
 
     writer: Writer
@@ -196,6 +198,7 @@ class Compaction:
     budget: Budget = NO_BUDGET
     instants: frozenset[InstantTime] = frozenset()
     spared: Spared | None = None
+    groups: frozenset[Group] | None = None
 
     @property
     def table(self) -> Table:
@@ -211,7 +214,7 @@ def compacted(
     ``LockTimeout``, ``CommitConflict`` if commits were undone meanwhile.
     """
     table = run.table
-    rules = rules_of(run.options, run.budget, step.merges_logs, run.spared)
+    rules = rules_of(run.options, run.budget, step.merges_logs, run.spared, run.groups)
     timeline = table.timeline()
     schema = table_schema(table, timeline, None)
     if schema is None:

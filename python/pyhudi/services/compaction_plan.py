@@ -72,7 +72,8 @@ class CompactionRules:
     ALL, no further slice is taken after ``most_io_mb`` MB that are read and written; in any case
     none after the files of ``budget``. ``file_bytes`` is how large a file is taken to become for
     which there is no base file yet. Only partitions in whose path ``regex`` is found are looked at.
-    ``spared`` says which slices are left for later; None: none.
+    ``spared`` says which slices are left for later; None: none. Only ``groups`` are taken; None:
+    any.
 
     With ``merges_logs`` it is a log compaction: it takes the slices with at least ``least_merged``
     logs that no log compaction has merged yet, one counting for what the last one wrote.
@@ -88,6 +89,7 @@ class CompactionRules:
     spared: Spared | None = None
     merges_logs: bool = False
     least_merged: int = 5
+    groups: frozenset[Group] | None = None
 
     @property
     def action(self) -> Action:
@@ -187,6 +189,8 @@ def _unfit(of: FileSlice, facts: CompactionFacts, rules: CompactionRules) -> str
     busy = facts.busy.get((of.partition_path, of.file_id))
     if busy is not None:
         return busy
+    if rules.groups is not None and (of.partition_path, of.file_id) not in rules.groups:
+        return "its file group is not asked for"
     if rules.regex is not None and not rules.regex.search(of.partition_path):
         return "its partition is not chosen"
     size, number = _log_bytes(of), len(of.logs)

@@ -51,11 +51,16 @@ def rules_of(
     budget: Budget = NO_BUDGET,
     merges_logs: bool = False,
     spared: Spared | None = None,
+    groups: frozenset[Group] | None = None,
 ) -> CompactionRules:
     """The rules that the options state; ``ConfigError`` for a pattern that is none.
 
-    Nothing is ``spared`` if they name a strategy or a threshold.
+    Nothing is ``spared`` if they name a strategy or a threshold. If ``groups`` are asked for, all
+    of them are taken, whatever the options say.
     """
+    if groups is not None:
+        every = CompactionChoice.ALL
+        return CompactionRules(every, file_bytes=options.max_file_bytes, groups=groups)
     pattern, key = options.compact_partition_regex, "hoodie.compaction.partition.path.regex"
     try:
         regex = None if pattern is None else re.compile(pattern)

@@ -18,6 +18,7 @@ from pyhudi.index.key_state import GroupChange
 from pyhudi.index.stateful_lookup import KeyLookup
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.schema_history import SchemaHistory
+from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.transactions.schema_saving import check_columns
 from pyhudi.writes.prepare import Prepared
 from pyhudi.writes.stage import checkpointed
@@ -38,6 +39,10 @@ class Kept:
     retries: int = 0
     #: whether an earlier attempt took a key for another one with the same hash
     sure: bool = False
+    #: the groups with logs that the last attempt would write logs of
+    logged: frozenset[Group] = frozenset()
+    #: those of them whose logs have deletes that always win
+    deleting: frozenset[Group] = frozenset()
     lock_wait_s: float = 0.0
     #: the columns that the first attempt was made for
     began: SchemaHistory | None = None

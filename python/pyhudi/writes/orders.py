@@ -21,6 +21,7 @@ from pyhudi.services.file_schemas import FileSchemas
 from pyhudi.services.rewriting import bloom_spec, change_log_spec
 from pyhudi.transactions.markers.marker_log import Batching
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
+from pyhudi.writes.placement.logged_slices import logged_deletes
 from pyhudi.writes.stage import Work
 from pyhudi.writes.write_context import Write
 
@@ -50,7 +51,7 @@ def write_spec(write: Write) -> WriteSpec:
         bloom=bloom_spec(options) if write.index.filtered else None,
         combine=combines(write),
         match_keys=write.operation not in INSERTS,
-        always_delete=write.operation is Operation.DELETE,
+        always_delete=write.operation is Operation.DELETE or write.prepared.changes is not None,
         change_log=change_log_spec(config, write.prepared.schema),
         layout=config.layout,
         keys_known=not write.index.hashed,
@@ -111,13 +112,15 @@ def bulk_work_here(write: Write) -> Work:
 def group_work(write: Write, groups: Mapping[int, GroupPlan], task_of: Mapping[int, int]) -> Work:
     """The worker function of a write by file groups, for Spark tasks; each group is in one."""
     plans = with_names(write, groups)
-    return shipped(write_groups, marked(write, staged=True), plans, dict(task_of))
+    deletes = logged_deletes(write, plans)
+    return shipped(write_groups, marked(write, staged=True), plans, dict(task_of), deletes)
 
 
 def group_work_here(write: Write, groups: Mapping[int, GroupPlan]) -> Work:
     """The same for this process, which counts as task 0."""
     plans = with_names(write, groups)
-    return write_groups(marked(write, staged=False), plans, dict.fromkeys(plans, 0))
+    tasks = dict.fromkeys(plans, 0)
+    return write_groups(marked(write, staged=False), plans, tasks, logged_deletes(write, plans))
 
 
 def with_names(write: Write, groups: Mapping[int, GroupPlan]) -> dict[int, GroupPlan]:

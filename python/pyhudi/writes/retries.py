@@ -20,6 +20,7 @@ from pyhudi.errors import (
     LockTimeout,
     Race,
     StorageError,
+    UnsupportedTable,
     WriteFailed,
     WriterFenced,
 )
@@ -27,6 +28,7 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.format.stream_marks import Epoch
 from pyhudi.locks.cancelling import pause
 from pyhudi.timeline.table import Table, open_table
+from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.transaction import Committed
 from pyhudi.transactions.writer import Writer
@@ -42,6 +44,8 @@ MOST_WAITS: Final = 20
 #: how often an epoch is written again: after lost races, timeouts of the lock, unknown outcomes,
 #: and after its driver stood still and was taken for dead
 EPOCH_RETRIES: Final = 60
+#: how often logs are compacted that cannot take a row
+MOST_COMPACTIONS: Final = 3
 #: what a conflict tells its caller to do; a write that is repeated anyway does not say it
 _ADVICE: Final = re.compile(r" Run it again(?:(?:: it then| once) [^.]*)?\.(?= |$)")
 
@@ -50,10 +54,14 @@ class Counted(Protocol):
     """Where it is counted how often a write was done again.
 
     ``sure``: hits among hashes are looked up in the files, since one of them was another key.
+    ``logged`` are the groups with logs that the last attempt would write, ``deleting`` those whose
+    logs have deletes that always win.
     """
 
     retries: int
     sure: bool
+    logged: frozenset[Group]
+    deleting: frozenset[Group]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ class Retries:
 
     ``writer`` gives the process as a writer of a table, ``epoch`` is the micro-batch that is
     written. ``once``: the rows were read from the table, so they cannot be written a second time.
+    ``compact`` compacts file groups whose logs cannot take a row, and says whether it has.
     """
 
     clock: Clock
@@ -70,11 +79,12 @@ class Retries:
     writer: Callable[[Table], Writer]
     epoch: Epoch | None = None
     once: bool = False
+    compact: Callable[[Table, frozenset[Group]], bool] = lambda table, groups: False
 
     def run(self, attempt: Callable[[Table, bool], Committed], table: Table) -> Committed:
         """What the first ``attempt(table, again)`` returns that is not to be made again."""
-        waits, again = 0, False
-        for _ in range(self.most + MOST_WAITS + 2):
+        waits, compactions, again = 0, 0, False
+        for _ in range(self.most + MOST_WAITS + MOST_COMPACTIONS + 2):
             try:
                 return attempt(table, again)
             except CommitConflict as conflict:
@@ -95,14 +105,41 @@ class Retries:
                     raise
                 self.count.retries += 1
                 table = self._looked_again(table, late)
-            except WriteFailed as failed:
-                if failed.misplaced is None or self.count.sure:
+            except (WriteFailed, UnsupportedTable) as failed:
+                if isinstance(failed, WriteFailed) and failed.misplaced and not self.count.sure:
+                    log.warning("%s It is tried again with a lookup of all keys.", failed)
+                    self.count.sure = True
+                    table = open_table(table.storage)
+                elif (groups := self._in_the_way(failed)) and compactions < MOST_COMPACTIONS:
+                    compactions += 1
+                    table = self._compacted(table, failed, groups)
+                else:
                     raise
-                log.warning("%s It is tried again with a lookup of all keys.", failed)
-                self.count.sure = True
-                table = open_table(table.storage)
             again = True
         raise AssertionError("unreachable")
+
+    def _in_the_way(self, failed: WriteFailed | UnsupportedTable) -> frozenset[Group]:
+        """The file groups whose logs cannot take a row, but their base files could."""
+        if isinstance(failed, UnsupportedTable):
+            return frozenset() if failed.copied is None else self.count.logged
+        if failed.late is not None:
+            return self.count.deleting
+        return frozenset() if failed.misplaced is None else self.count.logged
+
+    def _compacted(
+        self, table: Table, failed: WriteFailed | UnsupportedTable, groups: frozenset[Group]
+    ) -> Table:
+        """The table after a compaction of ``groups``; ``failed`` if nothing was compacted."""
+        if not self.compact(table, groups):
+            raise failed
+        log.warning("%s The logs were compacted now, and it is tried again.", failed)
+        if self.once:
+            raise CommitConflict(
+                f"The logs of {table.config.name} could not take a row, so they were compacted "
+                "first. Nothing of this write is visible. Run it again.",
+                path=failed.path,
+            ) from failed
+        return open_table(table.storage)
 
     def evaluated_in_ms(self, table: Table, late: Race) -> int | None:
         """The pause before a statement that reads its own table is evaluated again; None: never.

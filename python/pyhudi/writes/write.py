@@ -42,6 +42,7 @@ from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.transactions.epochs import EpochDone, check_epoch, remember_empty
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.presence import find_table
@@ -50,6 +51,7 @@ from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.writes.arrival import NothingArrived, check_columns_stay, receive
 from pyhudi.writes.cluster_stage import SparkTasks
+from pyhudi.writes.compact_first import compacted_first
 from pyhudi.writes.intent import (
     REPLACING,
     Intent,
@@ -351,7 +353,14 @@ def _retries(request: Request) -> Retries:
         lambda table: runtime.writer(table, options),
         epoch,
         once=request.since is not None,
+        compact=partial(_compacted, request),
     )
+
+
+def _compacted(request: Request, table: Table, groups: frozenset[Group]) -> bool:
+    """Compact ``groups``, whose logs cannot take a row; whether any was."""
+    tasks = SparkTasks(request.runtime, request.df.sparkSession, table)
+    return compacted_first(request.runtime, table, request.options, tasks, groups)
 
 
 def _tried(request: Request, table: Table) -> Committed:

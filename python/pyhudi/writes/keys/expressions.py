@@ -82,11 +82,6 @@ def record_key(schema: StructType, fields: Sequence[str], named: bool) -> Column
     return F.when(some, F.concat_ws(",", *parts))
 
 
-def by_time(config: TableConfig) -> bool:
-    """Whether rows with different partition values may share a folder, as it is of a day, say."""
-    return config.key_generator is KeyGenerator.TIMESTAMP or "TIMESTAMP" in config.partition_kinds
-
-
 def partition_path(
     schema: StructType, config: TableConfig, timestamps: TimestampFormat | None
 ) -> Column:

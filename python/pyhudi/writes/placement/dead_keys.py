@@ -8,9 +8,7 @@ found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -18,37 +16,26 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pyhudi.config import resolve_read
-from pyhudi.errors import HudiError
-from pyhudi.format.log_blocks import BlockType, find_blocks
 from pyhudi.format.spark_schema import Column as TableColumn
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
 from pyhudi.index.lookup import KEY, ORDINAL
 from pyhudi.reads.log_slices import LogRowsPlan, counted_slices, merge_spec, merges, plan_log_rows
-from pyhudi.reads.scan import Query
-from pyhudi.recent import Recent
 from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.log_parts import DATA, LogPart
-from pyhudi.rows.log_spec import MergeSpec
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_reader import log_rows
 from pyhudi.rows.spec import KEY_COLUMN
-from pyhudi.slices.files import BaseFile, FileSlice, LogFile
-from pyhudi.timeline.active import COMMITS
+from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.pending import planned_compactions
 from pyhudi.writes.keys.expressions import PARTITION_PATH
+from pyhudi.writes.placement.log_looks import Deleting
+from pyhudi.writes.placement.logged_slices import query_of, slices_of
 from pyhudi.writes.write_context import Write
 
 #: whether a row's home holds its key dead
 DEAD: Final = "_pyhudi_dead"
 _HOME, _RANK = "_pyhudi_home", "_pyhudi_rank"
 _KEYS: Final = SparkSchema((TableColumn(KEY_COLUMN, "string"),))
-
-#: logs that are looked at together
-THREADS: Final = 8
-#: by root, path and size of a log whether it may delete rows: such a log does not change
-_LOOKED: Recent[tuple[str, str, int], bool] = Recent(50_000)
 
 #: by the position of a base file: its dead keys
 DeadKeys = Mapping[int, pa.Array]
@@ -62,19 +49,10 @@ def dead_keys(write: Write, files: Sequence[BaseFile]) -> DeadKeys:
     """
     if write.config.table_type is not TableType.MERGE_ON_READ or not files:
         return {}
-    query = Query(
-        write.runtime, write.table, write.transaction.timeline, None, resolve_read({}, {}, False)
-    )
+    query = query_of(write)
     places = {(file.partition_path, file.file_id): at for at, file in enumerate(files)}
-    held = write.view.slices(partitions={file.partition_path for file in files})
-    slices = [
-        each
-        for each in counted_slices(query, [s for s in held if s.base is not None and s.logs])
-        if (each.partition_path, each.file_id) in places
-    ]
-    deleting = _Deleting(write, merge_spec(query, _KEYS))
-    deleting.look(log for each in slices for log in each.logs)
-    slices = [each for each in slices if deleting(each)]
+    slices = slices_of(write, query, places)
+    slices = Deleting(write, merge_spec(query, _KEYS)).slices(slices)
     if not slices:
         return {}
     found = merges(query, slices)
@@ -165,9 +143,7 @@ def keys_in_logs(write: Write, files: Sequence[BaseFile]) -> DataFrame | None:
     """(key, partition path) of the rows that the logs of ``files`` hold; None if there are none."""
     if write.config.table_type is not TableType.MERGE_ON_READ:
         return None
-    query = Query(
-        write.runtime, write.table, write.transaction.timeline, None, resolve_read({}, {}, False)
-    )
+    query = query_of(write)
     held = write.view.slices(partitions={file.partition_path for file in files})
     rows = plan_log_rows(query, counted_slices(query, [s for s in held if s.logs]), _KEYS)
     filesystem = rows.spec.fs.open()
@@ -189,62 +165,3 @@ def _keys_of_logs(rows: LogRowsPlan) -> dict[str, pa.Array]:
             keys = [batch.column(0) for batch in log_rows(rows.spec, filesystem, piece)]
             found[piece.slice.base.path] = pa.concat_arrays([_NONE, *keys])
     return found
-
-
-class _Deleting:
-    """Which logs may delete rows: by the metadata of their commits, else by a look at them.
-
-    A commit leaves the active timeline while its logs stay; then each log is looked at once.
-    """
-
-    def __init__(self, write: Write, spec: MergeSpec) -> None:
-        self._storage, self._spec = write.table.storage, spec
-        self._deletes: dict[str, int] = {}
-        timeline = write.transaction.timeline
-        for commit in timeline.commits:
-            for stat in COMMITS.get(self._storage, timeline, commit).stats:
-                if stat.log_version is not None:  # on HDFS several commits may append to one file
-                    known = self._deletes.get(stat.path, 0)
-                    self._deletes[stat.path] = known + stat.num_deletes
-                    if write.config.logs_name_their_write:
-                        place = self._storage.root, stat.path, stat.file_size_bytes
-                        _LOOKED.put(place, stat.num_deletes > 0)
-
-    def look(self, logs: Iterable[LogFile]) -> None:
-        """Learn of those ``logs`` that no commit on the active timeline tells of."""
-        unknown = {log.path: log for log in logs if log.path not in self._deletes}
-        places = {path: (self._storage.root, path, log.size_bytes) for path, log in unknown.items()}
-        found = {path: _LOOKED.get(place) for path, place in places.items()}
-        asked = [path for path, known in found.items() if known is None]
-        if asked:
-            look = partial(_may_delete, self._spec, self._spec.fs.open())
-            with ThreadPoolExecutor(THREADS) as threads:
-                for path, told in zip(asked, threads.map(look, asked), strict=True):
-                    found[path] = told
-                    _LOOKED.put(places[path], told)
-        self._deletes |= {path: int(bool(told)) for path, told in found.items()}
-
-    def __call__(self, of: FileSlice) -> bool:
-        """Whether a log of the slice may delete rows, all of which are known."""
-        return any(self._deletes[log.path] for log in of.logs)
-
-
-def _may_delete(spec: MergeSpec, filesystem: pa.fs.FileSystem, path: str) -> bool:
-    """Whether a log has deletes, or rows that are marked as deleted; also if it cannot be read:
-    a merge of it tells why."""
-    try:
-        with filesystem.open_input_file(f"{spec.root}/{path}") as source:
-            for block in find_blocks(source):
-                if block.block_type is BlockType.DELETE:
-                    return True
-                part = LogPart(block, source, path, None)
-                if block.block_type in DATA and part.taken_away(spec).any():
-                    return True
-        return False
-    except (HudiError, OSError, pa.ArrowException):
-        return True
-
-
-def forget_logs() -> None:
-    """Forget what was learned of logs, as a new process knows nothing."""
-    _LOOKED.forget()

@@ -17,15 +17,16 @@ from pyspark.sql.types import DataType, IntegerType, StringType, StructField, St
 from pyhudi.config import Operation
 from pyhudi.format.table_config import TableType
 from pyhudi.index.kinds import rows_move
+from pyhudi.index.logged_values import LoggedValues
 from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
 from pyhudi.rows.spec import DELETE
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.kept import Tagged
-from pyhudi.writes.keys.expressions import PARTITION_PATH, by_time, partition_path
+from pyhudi.writes.keys.expressions import PARTITION_PATH, partition_path
 from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.placement.dead_keys import DEAD, only_homes
 from pyhudi.writes.placement.event_time import by_event_time, forced, order_of, value_of
-from pyhudi.writes.placement.log_groups import log_groups
+from pyhudi.writes.placement.logged_slices import merged_values
 from pyhudi.writes.prepare import HOME, STAYS, timestamp_format
 from pyhudi.writes.write_context import Write
 
@@ -49,10 +50,12 @@ def base_keys(
     files: Sequence[KeyFile],
     beside: Sequence[str] = (),
     ordinals: Sequence[int] | None = None,
+    logged: LoggedValues | None = None,
 ) -> DataFrame:
     """(key, ordinal, base partition) of every row in ``files``, and columns ``beside`` it.
 
-    ``ordinals`` are the positions in ``files`` to read; all by default.
+    ``ordinals`` are the positions in ``files`` to read; all by default. The columns have the values
+    of the files, or the newest ones for those that are ``logged``.
     """
     filesystem, root = write.runtime.filesystem(write.table.storage.root)
     wanted = list(range(len(files)) if ordinals is None else ordinals)
@@ -61,7 +64,8 @@ def base_keys(
         fs=filesystem,
         files={o: (files[o].path, files[o].partition_path) for o in wanted},
         use_bloom=write.index.filtered,
-        beside=pa.schema([write.prepared.arrow.field(name) for name in beside]),
+        beside=_beside(write, beside),
+        logged=logged,
     )
     spark = write.spark
     slices = max(1, min(len(wanted), spark.sparkContext.defaultParallelism * WAVES))
@@ -71,6 +75,17 @@ def base_keys(
     asked = spark.range(0, len(wanted), 1, slices).select(chosen.alias(ORDINAL))
     schema = _hits_schema(write, beside)
     return asked.mapInArrow(lookup(spec), schema)  # type: ignore[arg-type]
+
+
+def _beside(write: Write, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([write.prepared.arrow.field(name) for name in names])
+
+
+def base_rows(write: Write, files: Sequence[BaseFile], beside: Sequence[str]) -> DataFrame:
+    """``base_keys`` of all ``files`` with the newest values ``beside``, also those in logs."""
+    places = {(file.partition_path, file.file_id): at for at, file in enumerate(files)}
+    found = merged_values(write, places, _beside(write, beside))
+    return base_keys(write, files, beside, logged=None if found is None else LoggedValues(found))
 
 
 def _hits_schema(write: Write, beside: Sequence[str]) -> StructType:
@@ -94,11 +109,11 @@ def with_homes(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     if changes is None or not changes.stayed:
         return tagged
     fields = write.config.partition_fields
-    held = base_keys(write, files, _roots(fields)).dropDuplicates([KEY, ORDINAL])
+    held = base_rows(write, files, _roots(fields)).dropDuplicates([KEY, ORDINAL])
     tagged = tagged.join(held, [KEY, ORDINAL], "left")
     path = partition_path(rows.schema, write.config, timestamp_format(write.options))
     updated = F.col(ORDINAL).isNotNull() & ~F.col(DELETE)
-    return _stayed(write, tagged, updated & (path != F.col(PARTITION_PATH)), fields, files)
+    return _stayed(tagged, updated & (path != F.col(PARTITION_PATH)), fields)
 
 
 def _roots(names: Sequence[str]) -> list[str]:
@@ -106,15 +121,11 @@ def _roots(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.partition(".")[0] for name in names))
 
 
-def _stayed(
-    write: Write, tagged: DataFrame, stays: Column, fields: Sequence[str], files: Sequence[BaseFile]
-) -> DataFrame:
+def _stayed(tagged: DataFrame, stays: Column, fields: Sequence[str]) -> DataFrame:
     """``tagged`` without what was read beside keys; rows that stay have their old partition values.
 
     A read leaves partitions out by their folders, so a row's partition columns must agree with its
-    folder. A row that only a log has is not found in the base file, and fails. So does one whose
-    folder is of a span of time, if its file group has logs: they may have another time of that
-    span than the base file.
+    folder. A row that only a log has is not found in the base file, and fails.
     """
     roots = _roots(fields)
     told = (
@@ -123,8 +134,6 @@ def _stayed(
         "their new partitions: hoodie.*.index.update.partition.path=true."
     )
     unknown = F.col(BASE_PARTITION).isNull()
-    if fields and by_time(write.config):
-        unknown |= F.col(ORDINAL).isin(_logged(write, files))
     found = F.when(stays & unknown, F.raise_error(F.lit(told)).cast("int"))
     values = {ORDINAL: found.otherwise(F.col(ORDINAL))} if fields else {}
     for at, root in enumerate(roots):
@@ -177,15 +186,13 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     ordering = write.ordering_fields if by_event_time(write) and moves else ()
     kept = () if moves or write.operation is Operation.DELETE else write.config.partition_fields
     roots = _roots(ordering or kept)
-    found = only_homes(write, base_keys(write, files, roots), files, [KEY, BASE_PARTITION])
+    found = only_homes(write, base_rows(write, files, roots), files, [KEY, BASE_PARTITION])
     tagged = _with_both_homes(rows, found)
     elsewhere = F.col(ORDINAL).isNotNull() & (F.col(BASE_PARTITION) != F.col(PARTITION_PATH))
-    if ordering:
-        tagged = _refused_to_move(write, tagged, elsewhere, files)
     if not moves:
         path = F.when(elsewhere, F.col(BASE_PARTITION)).otherwise(F.col(PARTITION_PATH))
         tagged = tagged.withColumn(STAYS, elsewhere).withColumn(PARTITION_PATH, path)
-        return _stayed(write, tagged, F.col(STAYS), kept, files).drop(STAYS, DEAD_HOME)
+        return _stayed(tagged, F.col(STAYS), kept).drop(STAYS, DEAD_HOME)
     if DELETE not in tagged.columns:
         tagged = tagged.withColumn(DELETE, F.lit(False))
     if ordering:
@@ -195,7 +202,7 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
         loses = elsewhere & ~forced(write, tagged) & (new < old)
         tagged = tagged.where(~loses | loses.isNull())
         tagged = tagged.drop(*beside.values())
-    return _moved(tagged, elsewhere)
+    return _moved(tagged, elsewhere, roots if ordering else ())
 
 
 def _with_both_homes(rows: DataFrame, found: DataFrame) -> DataFrame:
@@ -221,34 +228,6 @@ def _with_both_homes(rows: DataFrame, found: DataFrame) -> DataFrame:
     )
 
 
-def _refused_to_move(
-    write: Write, tagged: DataFrame, elsewhere: Column, files: Sequence[BaseFile]
-) -> DataFrame:
-    """``tagged``; a row of a group with logs fails if it would move by event time.
-
-    The base file does not have the ordering value of the row that a log has replaced.
-    """
-    logged = _logged(write, files)
-    if not logged:
-        return tagged
-    kind = "bloom" if write.index.filtered else "simple"
-    rule = f"hoodie.{kind}.index.update.partition.path"
-    told = (
-        "[UNSUPPORTED_TABLE] Rows would move to another partition out of file groups that have "
-        "logs, and by event time pyhudi cannot tell whether they are newer. Nothing was written. "
-        f"Compact the table first, or set {rule}=false."
-    )
-    moves = elsewhere & F.col(ORDINAL).isin(logged) & ~forced(write, tagged)
-    checked = F.when(moves, F.raise_error(F.lit(told)).cast("int")).otherwise(F.col(ORDINAL))
-    return tagged.withColumn(ORDINAL, checked)
-
-
-def _logged(write: Write, files: Sequence[BaseFile]) -> list[int]:
-    """The positions of ``files`` that have logs, or are to be compacted."""
-    logs = log_groups(write, files)
-    return [o for o, file in enumerate(files) if logs and not logs.may_grow(file)]
-
-
 def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -> DataFrame:
     """The winner among incoming rows of a key, by default in any partitions.
 
@@ -262,15 +241,24 @@ def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -
     return numbered.groupBy(*within).agg(kept.alias("_s")).select("_s.*")
 
 
-def _moved(tagged: DataFrame, elsewhere: Column) -> DataFrame:
-    """Rows for an arrival, and for a departure where they live elsewhere; a delete only departs."""
+def _moved(tagged: DataFrame, elsewhere: Column, ordering: Sequence[str]) -> DataFrame:
+    """Rows for an arrival, and for a departure where they live elsewhere; a delete only departs.
+
+    A departure has won already. It has no values in the columns ``ordering``, so it always wins,
+    and no later row competes with it.
+    """
     arrival = F.struct(
         F.when(elsewhere, F.col(DEAD_HOME)).otherwise(F.col(ORDINAL)).alias(ORDINAL),
         F.col(PARTITION_PATH),
         F.col(DELETE),
+        *[F.col(f"`{name}`") for name in ordering],
     )
+    types = {field.name: field.dataType for field in tagged.schema.fields}
     departure = F.struct(
-        F.col(ORDINAL), F.col(BASE_PARTITION).alias(PARTITION_PATH), F.lit(True).alias(DELETE)
+        F.col(ORDINAL),
+        F.col(BASE_PARTITION).alias(PARTITION_PATH),
+        F.lit(True).alias(DELETE),
+        *[F.lit(None).cast(types[name]).alias(name) for name in ordering],
     )
     steps = (
         F.when(elsewhere & F.col(DELETE), F.array(departure))
@@ -280,7 +268,7 @@ def _moved(tagged: DataFrame, elsewhere: Column) -> DataFrame:
     others = [
         c
         for c in tagged.columns
-        if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION, DEAD_HOME)
+        if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION, DEAD_HOME, *ordering)
     ]
     exploded = tagged.select(*[F.col(f"`{c}`") for c in others], F.explode(steps).alias("_s"))
     return exploded.select("*", "_s.*").drop("_s")

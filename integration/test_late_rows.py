@@ -1,0 +1,109 @@
+"""Rows that come after their delete, and rows that leave file groups with logs, by event time.
+
+All readers see what a copy-on-write table would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from integration.peers import SparkPeer
+
+DS = "hoodie.datasource.write."
+#: key, text, ordering value, partition
+Row = tuple[int, str, int, str]
+
+
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    ids, texts, times, parts = zip(*rows, strict=True)
+    return pa.table({"id": list(ids), "v": list(texts), "ts": list(times), "p": list(parts)})
+
+
+def options(version: str, operation: str, index: str = "SIMPLE") -> dict[str, str]:
+    return {
+        "hoodie.table.name": "late",
+        DS + "table.type": "MERGE_ON_READ",
+        DS + "operation": operation,
+        DS + "recordkey.field": "id",
+        DS + "partitionpath.field": "p",
+        DS + "precombine.field": "ts",
+        "hoodie.index.type": index,
+        "hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING",
+        "hoodie.write.table.version": version,
+        "hoodie.metadata.enable": "false",
+        "hoodie.compact.inline": "false",
+    }
+
+
+def seen(reader: SparkPeer, table: Path) -> set[Row]:
+    rows = reader.read(table, {}).rows
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {(row["id"], row["v"], row["ts"], row["p"]) for row in rows}
+
+
+FIRST: list[Row] = [(n, "first", 10, "x") for n in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("version", "deleting"), [("9", "hudi-1.2.0"), ("9", "pyhudi"), ("6", "hudi-1.2.0")]
+)
+def test_a_late_row_is_there_and_the_deleted_one_is_not(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: str, deleting: str
+) -> None:
+    hudi, ours, table = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+    ours.write(table, table_of(FIRST), options(version, "bulk_insert"), "overwrite")
+    gone = table_of([(n, "", 1, "x") for n in range(3)])
+    peers(deleting).write(table, gone, options(version, "delete"), "append")
+    late: list[Row] = [(0, "late", 5, "x"), (1, "late", 10, "x"), (4, "older", 5, "x")]
+    ours.write(table, table_of(late), options(version, "upsert"), "append")
+    told = {*late[:2], *FIRST[3:]}
+    for reader in (ours, hudi):
+        assert seen(reader, table) == told, f"by {reader}"
+    last: list[Row] = [(n, "last", 20, "x") for n in range(6)]
+    hudi.write(table, table_of(last), options(version, "upsert"), "append")
+    for reader in (ours, hudi):
+        assert seen(reader, table) == set(last), f"by {reader}"
+
+
+def test_apache_hudi_itself_shows_the_deleted_row_again(
+    peers: Callable[[str], SparkPeer], tmp_path: Path
+) -> None:
+    """What pyhudi avoids: a row of a log that comes late (spec/merging.md R4)."""
+    hudi, table = peers("hudi-1.2.0"), tmp_path / "t"
+    hudi.write(table, table_of(FIRST), options("9", "bulk_insert"), "overwrite")
+    hudi.write(table, table_of([(0, "", 1, "x")]), options("9", "delete"), "append")
+    assert seen(hudi, table) == set(FIRST[1:])
+    hudi.write(table, table_of([(0, "late", 5, "x")]), options("9", "upsert"), "append")
+    for reader in (hudi, peers("pyhudi")):
+        assert seen(reader, table) == set(FIRST), f"by {reader}"
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_rows_move_out_of_groups_with_logs(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: str
+) -> None:
+    hudi, ours, table = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+
+    def write(by: SparkPeer, rows: list[Row], operation: str = "upsert") -> None:
+        by.write(table, table_of(rows), options(version, operation, "GLOBAL_SIMPLE"), "append")
+
+    write(ours, FIRST, "bulk_insert")
+    write(hudi, [(n, "second", 15, "x") for n in range(3)])
+    moved: list[Row] = [(0, "lost", 12, "y"), (1, "won", 15, "y"), (3, "won", 11, "y"),
+                        (4, "lost", 9, "y")]  # fmt: skip
+    write(ours, moved)
+    told = {(0, "second", 15, "x"), moved[1], (2, "second", 15, "x"), moved[2], *FIRST[4:]}
+    for reader in (ours, hudi):
+        assert seen(reader, table) == told, f"by {reader}"
+    back: list[Row] = [(1, "lost", 12, "x"), (3, "back", 11, "x")]
+    write(ours, back)
+    for reader in (ours, hudi):
+        assert seen(reader, table) == {*(told - {moved[2]}), back[1]}, f"by {reader}"
+    last: list[Row] = [(n, "last", 20, "xy"[n % 2]) for n in range(6)]
+    write(hudi, last)
+    for reader in (ours, hudi):
+        assert seen(reader, table) == set(last), f"by {reader}"

@@ -1,0 +1,90 @@
+"""The slices with logs that a write has to look into, as it sends them to its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pyhudi.config import Operation, resolve_read
+from pyhudi.format.filenames import FileId
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.table_config import TableType
+from pyhudi.reads.log_slices import counted_slices, log_orders, merge_spec
+from pyhudi.reads.scan import Query
+from pyhudi.rows.log_spec import LoggedSlices, MergeSpec
+from pyhudi.rows.spec import KEY_COLUMN, GroupPlan
+from pyhudi.slices.files import FileSlice
+from pyhudi.transactions.conflicts.comparison import Group
+from pyhudi.writes.placement.event_time import by_event_time
+from pyhudi.writes.placement.log_looks import Deleting
+from pyhudi.writes.write_context import Write
+
+
+def query_of(write: Write) -> Query:
+    """The table as the attempt sees it."""
+    options = resolve_read({}, {}, False)
+    return Query(write.runtime, write.table, write.transaction.timeline, None, options)
+
+
+def slices_of(write: Write, query: Query, groups: Mapping[Group, int]) -> list[FileSlice]:
+    """The slices of ``groups`` that have a base file and logs, with the logs that count."""
+    held = write.view.slices(partitions={partition for partition, _ in groups})
+    mine = [s for s in held if s.base is not None and (s.partition_path, s.file_id) in groups]
+    return [s for s in counted_slices(query, [s for s in mine if s.logs]) if s.logs]
+
+
+def logged_deletes(write: Write, plans: Mapping[int, GroupPlan]) -> LoggedSlices | None:
+    """The slices of ``plans`` whose logs have deletes that always win, which a row may come after
+    too late (``rows/late_rows.py``); None if there are none.
+
+    A compaction of them lets such rows in, so the next attempt is told which they are.
+    """
+    logged = {
+        (plan.partition_path, FileId(plan.file_id)): ordinal
+        for ordinal, plan in plans.items()
+        if plan.log_version is not None and plan.base_file is not None
+    }
+    write.kept.logged = write.kept.deleting = frozenset()
+    if not logged:
+        return None
+    query = query_of(write)
+    slices = slices_of(write, query, logged)
+    write.kept.logged = _groups(slices)
+    ordered = by_event_time(write) and write.ordering_fields
+    if not slices or not ordered or write.operation is Operation.DELETE:
+        return None
+    order = merge_spec(query, SparkSchema())
+    slices = Deleting(write, order).slices(slices, forced=True)
+    write.kept.deleting = _groups(slices)
+    return _as_sent(query, order, slices, logged)
+
+
+def merged_values(
+    write: Write, groups: Mapping[Group, int], beside: pa.Schema
+) -> LoggedSlices | None:
+    """The slices of ``groups`` whose rows have newer values in the columns ``beside`` in logs;
+    None if none has logs."""
+    if write.config.table_type is not TableType.MERGE_ON_READ or not len(beside):
+        return None
+    query = query_of(write)
+    slices = slices_of(write, query, groups)
+    if not slices:
+        return None
+    rows = pa.struct([pa.field(KEY_COLUMN, pa.string()), *beside])
+    order = replace(merge_spec(query, SparkSchema()), rows=rows)
+    return _as_sent(query, order, slices, groups)
+
+
+def _groups(slices: Sequence[FileSlice]) -> frozenset[Group]:
+    return frozenset((each.partition_path, each.file_id) for each in slices)
+
+
+def _as_sent(
+    query: Query, order: MergeSpec, slices: Sequence[FileSlice], ordinals: Mapping[Group, int]
+) -> LoggedSlices | None:
+    if not slices:
+        return None
+    places = [ordinals[each.partition_path, each.file_id] for each in slices]
+    return LoggedSlices(order, dict(zip(places, log_orders(query, slices), strict=True)))
