@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from integration.peers import SparkPeer
+from integration.peers import PeerError, SparkPeer
 
 DS = "hoodie.datasource.write."
 #: what a row has, what meets it and whether that is a delete, and what stays
@@ -82,3 +82,24 @@ def test_both_keep_the_same_row(
             found = {row["id"]: row["v"] for row in reader.read(table, {}).rows}
             assert found == wanted, f"{name}, by {reader}"
     assert bool(list((tmp_path / "pyhudi").glob(".*.log.*"))) == logged
+
+
+@pytest.mark.parametrize("by", ["hudi-1.2.0", "pyhudi"])
+def test_null_among_longs_of_a_base_file_stops_apache_hudi(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, by: str
+) -> None:
+    """A log beside such a file cannot be merged there, whoever wrote the table (R3)."""
+
+    def turn(time: int | None, said: str) -> pa.Table:
+        times = pa.array([time, 5], pa.int64())
+        return pa.table({"id": [1, 2], "ts": times, "v": [said, said]})
+
+    table, writer = tmp_path / "t", peers(by)
+    more = {"hoodie.index.type": "SIMPLE", "hoodie.compact.inline": "false"}
+    writer.write(table, turn(None, "old"), options("MERGE_ON_READ", "insert") | more, "overwrite")
+    last = options("MERGE_ON_READ", "upsert") | more
+    peers("pyhudi").write(table, turn(7, "new"), last, "append")
+    assert list(table.glob(".*.log.*"))
+    assert {row["v"] for row in peers("pyhudi").read(table, {}).rows} == {"new"}
+    with pytest.raises(PeerError, match="ClassCastException"):
+        peers("hudi-1.2.0").read(table, {})
