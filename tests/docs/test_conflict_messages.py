@@ -9,8 +9,10 @@ import itertools
 import re
 import textwrap
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +33,15 @@ from tests.transactions.pessimists import (
     set_mark,
     upsert,
 )
-from tests.transactions.test_non_blocking import committed, log, passing, plan
+from tests.transactions.test_non_blocking import (
+    EVENT_TIME,
+    based_world,
+    committed,
+    log,
+    passing,
+    plan,
+    stored,
+)
 from tests.transactions.world import (
     LAPSE_S,
     NEVER,
@@ -63,6 +73,20 @@ def later_log(world: World) -> None:
     committed(world, fast, log(time=fast.instant))
     plan(world, world.writer().next_time(world.table().timeline()), fast.instant)
     committed(world, slow, log(time=slow.instant))
+
+
+def row_above_delete(_: World) -> None:
+    with ExitStack() as ends:
+
+        def new_world(*facts: Any) -> World:
+            world = World(*facts)
+            ends.callback(world.close)
+            return world
+
+        world, policy = based_world(new_world, EVENT_TIME)
+        fast, slow = (world.begin(policy=policy, action=Action.DELTACOMMIT) for _ in range(2))
+        stored(world, fast, log(time=fast.instant), "DELETE")
+        stored(world, slow, log(time=slow.instant))
 
 
 def replaced_partition(world: World) -> None:
@@ -177,6 +201,7 @@ SCENES: dict[str, Callable[[World], None]] = {
     "The other replaced the partition": replaced_partition,
     "The other is still running": running_write,
     "A compaction is about to merge a later log": later_log,
+    "A row came above a delete": row_above_delete,
     "Both changed the schema": schemas,
     "The table is set back": restored,
     "A commit is rolled back": commit_rolled_back,

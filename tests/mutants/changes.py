@@ -489,6 +489,12 @@ CHANGES: Final = (
                 ("test_a_pending_compaction_of_a_later_log_is_a_conflict_where_the_order_decides",),
             ),
             Mutant(
+                "a row passes by a delete that it has not seen",
+                "check_deletes",
+                (("", "return"),),
+                ("test_a_row_above_a_delete_that_it_has_not_seen_is_a_conflict",),
+            ),
+            Mutant(
                 "a statement passes by logs that came since",
                 "_attempt",
                 (("logs_pass=False", "logs_pass=True"),),

@@ -99,6 +99,17 @@ def test_racing_writers_of_the_same_buckets_both_commit(
     assert len(table.base_files()) == 2
 
 
+def test_a_delete_below_a_late_row_does_not_bring_the_deleted_one_back(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table = made(lake)
+    table.write([row(0, "first", 10), row(1, "first", 10)], "insert")
+    pyhudi.compact(table.path)
+    late, again = [row(0, "late", 5)], {"hoodie.write.num.retries.on.conflict.failures": "1"}
+    race(table, tmp_path / "1", [row(0, "", 1)], lambda: table.write(late), "delete", **again)
+    assert names(table) == {1: "first"}
+
+
 @pytest.mark.parametrize("compacts", [False, True], ids=["logs", "compacted"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_reader_of_ranges_misses_no_write_that_completes_late(

@@ -23,6 +23,7 @@ from pyhudi.transactions.conflicts.comparison import (
     footprint_of,
 )
 from pyhudi.transactions.transaction import Transaction
+from pyhudi.transactions.writer import WriterPolicy
 from tests.transactions.world import NEVER, World, put_instant
 
 T1, T2, T3, T4 = (InstantTime(f"2024010{n}000000000") for n in (1, 2, 3, 4))
@@ -95,8 +96,14 @@ def test_early_detection_looks_for_base_files_of_running_writes(
             mine.check_updates(groups)
 
 
-def committed(world: World, running: Transaction, *stats: WriteStat, bucketed: bool = True) -> None:
-    metadata = CommitMetadata("UPSERT", stats)
+def committed(
+    world: World,
+    running: Transaction,
+    *stats: WriteStat,
+    bucketed: bool = True,
+    operation: str = "UPSERT",
+) -> None:
+    metadata = CommitMetadata(operation, stats)
     running.inflight(None)
     running.seal(lambda timeout_s: True, [])
     running.commit(metadata, footprint(running.who, metadata, frozenset(), bucketed))
@@ -165,3 +172,54 @@ def test_the_commit_looks_at_the_order_only_where_it_decides(
         committed(world, slow, stat)
     late = world.begin(policy=policy, action=Action.DELTACOMMIT)
     committed(world, late, log(time=late.instant))
+
+
+def based_world(new_world: Callable[..., World], order: str) -> tuple[World, WriterPolicy]:
+    """A bucket with a base file, and the policy of writers without coordination."""
+    how = {"hoodie.record.merge.mode": order, "hoodie.table.ordering.fields": "ts"}
+    world = new_world(9, {"hoodie.table.type": "MERGE_ON_READ", **how})
+    first = world.begin(policy=NEVER, action=Action.DELTACOMMIT)
+    stored(world, first, base(previous=None, time=first.instant))
+    return world, replace(NEVER, conflicts=passing(ConflictRule.SIMPLE))
+
+
+def stored(world: World, running: Transaction, stat: WriteStat, operation: str = "UPSERT") -> None:
+    """Commit ``stat`` with a file at its path."""
+    world.memory.put_if_absent(stat.path, b"a file")
+    committed(world, running, stat, operation=operation)
+
+
+EVENT_TIME = "EVENT_TIME_ORDERING"
+
+
+@pytest.mark.parametrize("deletes_last", [False, True], ids=["row last", "delete last"])
+@pytest.mark.parametrize("order", [EVENT_TIME, "COMMIT_TIME_ORDERING"])
+def test_a_row_above_a_delete_that_it_has_not_seen_is_a_conflict(
+    new_world: Callable[..., World], order: str, deletes_last: bool
+) -> None:
+    """The deleted row of the base file could be back."""
+    world, policy = based_world(new_world, order)
+    delete, row = (world.begin(policy=policy, action=Action.DELTACOMMIT) for _ in range(2))
+    writes = [(delete, "DELETE"), (row, "UPSERT")]
+    (fast, its), (slow, other) = writes[::-1] if deletes_last else writes
+    stored(world, fast, log(time=fast.instant), its)
+    if order == EVENT_TIME:
+        with pytest.raises(CommitConflict, match="may bring the deleted row back: a/00000003"):
+            stored(world, slow, log(time=slow.instant), other)
+    else:
+        stored(world, slow, log(time=slow.instant), other)
+
+
+@pytest.mark.parametrize("deletes_last", [False, True], ids=["row last", "delete last"])
+@pytest.mark.parametrize("what", ["a row below a delete", "no base file", "another bucket"])
+def test_other_deletes_pass_by_rows(
+    new_world: Callable[..., World], what: str, deletes_last: bool
+) -> None:
+    world, policy = based_world(new_world, EVENT_TIME)
+    first, second = (world.begin(policy=policy, action=Action.DELTACOMMIT) for _ in range(2))
+    row, delete = (first, second) if what == "a row below a delete" else (second, first)
+    group = shared_bucket_file_id(4) if what == "no base file" else GROUP
+    other = shared_bucket_file_id(5) if what == "another bucket" else group
+    writes = [(row, group, "UPSERT"), (delete, other, "DELETE")]
+    for running, of, operation in writes if deletes_last else writes[::-1]:
+        stored(world, running, log(of, running.instant), operation)

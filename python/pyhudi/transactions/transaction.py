@@ -35,6 +35,7 @@ from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.conflicts.clustering_plans import leave_plans
 from pyhudi.transactions.conflicts.compactions import check_compactions, check_order
 from pyhudi.transactions.conflicts.comparison import Footprint, Group, buckets_of
+from pyhudi.transactions.conflicts.deletes import check_deletes
 from pyhudi.transactions.conflicts.early import check_running
 from pyhudi.transactions.conflicts.judgement import (
     TheirCheck,
@@ -320,6 +321,8 @@ class Transaction(RunningInstant):
         deletes = any(stat.num_deletes for stat in metadata.stats)  # perhaps some that always win
         if policy.conflicts.logs_pass and (self.ordered or deletes):
             check_order(table, now, self.instant, metadata)
+        if policy.conflicts.logs_pass:
+            check_deletes(table, loaded, now, self.instant, metadata)
         given = metadata.extra.get(SCHEMA_KEY)
         schema = declared_schema(table, loaded, now, self.instant, given, policy.schemas)
         check_ordering_types(table, now, self.instant, metadata, schema)

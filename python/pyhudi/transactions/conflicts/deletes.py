@@ -1,0 +1,72 @@
+"""A delete and a row beside it, of writers without coordination that merge by event time.
+
+Readers merge logs in the order of their instants. A row above a delete that always wins takes its
+place, and then loses against the base file's row if that has a larger ordering value: the deleted
+row would be back (spec/merging.md R4), which neither order of the two writes leaves. A writer that
+sees the delete avoids it (``rows/late_rows.py``); one that runs beside it begins again.
+"""
+
+from __future__ import annotations
+
+from pyhudi.errors import CommitConflict
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.instants import Instant, InstantTime
+from pyhudi.format.table_config import MergeMode
+from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts.comparison import Group
+from pyhudi.transactions.conflicts.meanwhile import RETRY, Meanwhile
+from pyhudi.transactions.conflicts.ordering_types import ALWAYS
+
+
+def check_deletes(
+    table: Table, loaded: Timeline, now: Timeline, instant: InstantTime, ours: CommitMetadata
+) -> None:
+    """``CommitConflict`` if our log would lie above a delete that we have not seen, or a delete of
+    ours below a log of others, in a file group with a base file."""
+    config, mine = table.config, _logged(ours)
+    if config.merge_mode is not MergeMode.EVENT_TIME_ORDERING or not config.ordering_fields:
+        return
+    if _always(ours):
+        later = [commit for commit in now.commits if commit.time > instant]
+        others = [(commit, COMMITS.get(table.storage, now, commit)) for commit in later]
+        found = [(c, mine & _logged(metadata)) for c, metadata in others if not _always(metadata)]
+    else:
+        found = [
+            (commit, mine & _logged(metadata))
+            for commit, metadata in Meanwhile(table, loaded, now).commits()
+            if commit.time < instant and _always(metadata)
+        ]
+    for theirs, both in found:
+        if both:
+            _check_base(table, now, instant, theirs, both)
+
+
+def _check_base(
+    table: Table, now: Timeline, instant: InstantTime, theirs: Instant, both: frozenset[Group]
+) -> None:
+    slices = table.view(now).slices(partitions={partition for partition, _ in both})
+    based = {(each.partition_path, each.file_id) for each in slices if each.base is not None}
+    overlap = sorted(both & based)
+    if overlap:
+        names = tuple(f"{path}/{file_id}" if path else file_id for path, file_id in overlap)
+        raise CommitConflict(
+            f"Write {instant} and {theirs.time} changed the same file groups at once, and one of "
+            "them deletes: by event time a row above a delete may bring the deleted row back: "
+            f"{', '.join(names[:5])}. {theirs.time} was first. {RETRY}",
+            ours=instant,
+            theirs=theirs.time,
+            overlap=names,
+        )
+
+
+def _always(metadata: CommitMetadata) -> bool:
+    return metadata.operation.upper() == ALWAYS
+
+
+def _logged(metadata: CommitMetadata) -> frozenset[Group]:
+    """The groups to which a write added logs."""
+    if metadata.compacted or metadata.log_compacted:
+        return frozenset()
+    stats = (stat for stat in metadata.stats if stat.log_version is not None)
+    return frozenset((stat.partition_path, stat.file_id) for stat in stats)
