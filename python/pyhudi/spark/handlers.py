@@ -36,6 +36,8 @@ class Handlers:
         """The application has ended: nothing is kept for its statements and streams any more."""
         for part in (self._reads, self._streams, self._writes):
             part.close()
+        if self.runtime.markers is not None:
+            self.runtime.markers.stop()
 
     def table(self) -> dict[str, Handler]:
         """Question -> its handler; the endpoint dispatches by this table."""

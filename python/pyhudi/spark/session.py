@@ -160,8 +160,9 @@ def attach(spark: SparkSession) -> SparkSession:
             return spark
         handlers = serve(spark, AttachedSession(spark), bridge)
         interruptible(spark)
-        for before in _attached.values():
-            before.close()  # their JVM may have died without a stop
+        for number, before in _attached.items():
+            if number != id(context):
+                before.close()  # its JVM may have died without a stop
         _attached[id(context)] = handlers
         _end_with(context, handlers)
     for key, catalog in ((CATALOG, CATALOG_CLASS), (PATH_CATALOG, PATH_CATALOG_CLASS)):
