@@ -171,6 +171,53 @@ def streams(spark: Any, folder: str) -> object:
     return [*found, rows(spark, f"select n from pyhudi.`{folder}/counted`")]
 
 
+def named_streams(spark: Any, folder: str) -> object:
+    """Streams by ``toTable``, each with its last batch repeated; and options that do not fit."""
+    source = Path(folder) / "named_source"
+    source.mkdir()
+
+    def run(name: str, **options: str) -> str:
+        files = spark.readStream.schema("id long, city string").option("maxFilesPerTrigger", 1)
+        query = (
+            files.json(str(source))
+            .writeStream.format("pyhudi")
+            .options(**options)
+            .option("checkpointLocation", f"{folder}/of_{name}")
+            .trigger(availableNow=True)
+            .partitionBy("city")
+            .toTable(name)
+        )
+        assert query.awaitTermination(60), name
+        return str(query.id)
+
+    def forget(name: str) -> None:
+        logs = Path(folder) / f"of_{name}" / "commits"
+        last = max(int(file.name) for file in logs.iterdir() if file.name.isdecimal())
+        (logs / f".{last}.crc").unlink()
+        (logs / str(last)).unlink()
+
+    spark.sql(
+        "create table before (id long, city string) using pyhudi partitioned by (city) "
+        "tblproperties (primaryKey = 'id')"
+    )
+    queries: dict[str, set[str]] = {"before": set(), "made": set()}
+    for number in range(3):
+        told = json.dumps({"id": number, "city": f"c{number % 2}"})
+        (source / f"{number}.json").write_text(told)
+        for name, seen in queries.items():
+            if number:
+                forget(name)
+            seen.add(run(name, **{KEY: "id", OPERATION: "insert"}))
+    wrong = message(lambda: run("wrong", **{KEY: "nothing"}))
+    return {
+        "rows": [rows(spark, f"select id, city from {name} order by id") for name in queries],
+        "partitions": [rows(spark, f"show partitions {name}") for name in queries],
+        "queries": [len(seen) for seen in queries.values()],
+        "wrong": wrong,
+        "tables": [row[1] for row in rows(spark, "show tables")],
+    }
+
+
 def followed(spark: Any, folder: str) -> object:
     """Streams of one table into others: the latest images, and the changes; and an error."""
     source = f"{folder}/followed"

@@ -116,6 +116,7 @@ def play_beside(
             }
             played = _beside(seed, own, pool, lock)
             played.problems += judge(played)
+            print(f"seed {seed} has ended, with {len(played.problems)} problems", flush=True)
             found.append(played)
             if not played.problems:
                 shutil.rmtree(own)

@@ -54,7 +54,7 @@ KINDS = {
     "tables": "one, Spark, from a table of pyhudi",
     "batches": "one, Spark, `foreachBatch` with `df.write`",
 }
-SEEDS = {"alone": 200, "two": 200, "spark": 4, "beside": 3, "tables": 10, "batches": 10}
+SEEDS = {"alone": 200, "two": 200, "spark": 4, "beside": 8, "tables": 10, "batches": 10}
 #: of a cluster whose tasks are overtaken, and that does not wait for what is gone
 CHAOS = {
     "spark.executor.memory": "1g",

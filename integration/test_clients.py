@@ -194,6 +194,16 @@ def test_a_client_of_the_connect_server(connect: tuple[Place, ConnectClient]) ->
     assert is_clean(table)
 
 
+def test_a_stream_of_the_connect_server_by_name(connect: tuple[Place, ConnectClient]) -> None:
+    _, client = connect
+    found = client.run("named_streams")
+    assert found["rows"] == [[[0, "c0"], [1, "c1"], [2, "c0"]]] * 2, "each batch is in once"
+    assert found["partitions"] == [[["city=c0"], ["city=c1"]]] * 2
+    assert found["queries"] == [1, 1]
+    assert "nothing" in found["wrong"]
+    assert "wrong" not in found["tables"], "options that do not fit leave no table"
+
+
 def prepared(folder: Path) -> tuple[dict[str, str], list[str]]:
     """The folders of the mistakes, and the statements that make their tables in a database."""
     places = {"lake": str(folder / "lake"), "parquet": str(folder / "parquet")}

@@ -6,6 +6,7 @@ session of its own without the bundle, on either line of Spark.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from integration.lake import KEYED, Lake, by_name, numbers
 from integration.peers import PeerError, maven, pyhudi_on_spark
 from tests.servers.hive_metastore import META
+
+OPERATION = "hoodie.datasource.write.operation"
 
 
 def test_a_table_of_pyhudi_is_read_and_written_by_apache_hudi(lake: Lake) -> None:
@@ -61,6 +64,39 @@ def test_a_new_table_and_its_first_rows_are_seen_by_name(lake: Lake) -> None:
     lake.ours.sql(f"insert into {like} values (2, 1, 'b')")
     assert lake.seen(like, "id, v, city") == [(1, 1, "a"), (2, 1, "b")]
     assert lake.seen(table, "id") == []
+
+
+def test_a_stream_makes_its_table_by_name_and_each_batch_is_in_it_once(
+    lake: Lake, tmp_path: Path
+) -> None:
+    name, source = f"{lake.database}.streamed_{next(numbers)}", tmp_path / "source"
+    source.mkdir()
+    options = {"hoodie.datasource.write.recordkey.field": "id", OPERATION: "insert"}
+
+    def run(number: int, *rows: tuple[str, int, str]) -> str:
+        lines = [json.dumps(dict(zip(("id", "v", "city"), row, strict=True))) for row in rows]
+        (source / f"{number}.json").write_text("\n".join(lines))
+        query: str = lake.ours.call(
+            "stream_by_name", name=name, source=str(source), schema="id string, v int, city string",
+            checkpoint=str(tmp_path / "c"), options=options, partitions=["city"],
+        )  # fmt: skip
+        return query
+
+    query = run(0, ("a", 1, "x y"), ("b", 1, "z"))
+    assert lake.partitions(name) == [["x y"], ["z"]]
+    assert lake.columns(name) == ["id", "v", "city"]
+    entry = lake.entry(name)
+    assert (entry.tableType, entry.parameters["primaryKey"]) == ("MANAGED_TABLE", "id")
+    assert lake.seen(name, "id, v, city") == [("a", 1, "x y"), ("b", 1, "z")]
+
+    # Spark repeats a batch that it had not noted when its driver died.
+    for left in (".0.crc", "0"):
+        (tmp_path / "c" / "commits" / left).unlink()
+    lake.hudi.sql(f"insert into {name} values ('h', 1, 'by hudi')")
+    assert run(1, ("c", 1, "new")) == query
+    expected = [("a", 1, "x y"), ("b", 1, "z"), ("c", 1, "new"), ("h", 1, "by hudi")]
+    assert lake.seen(name, "id, v, city") == expected
+    assert lake.partitions(name) == [["by hudi"], ["new"], ["x y"], ["z"]]
 
 
 @pytest.mark.matrix

@@ -74,6 +74,18 @@ class Worker:
         query.awaitTermination()
         return str(query.id)
 
+    def stream_by_name(
+        self, name: str, source: str, schema: str, checkpoint: str, options: dict[str, str],
+        partitions: list[str],
+    ) -> str:  # fmt: skip
+        """The same into the table of a name, which is made if it is not there."""
+        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        writer = reader.json(source).writeStream.format(self.format).options(**options)
+        writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+        query = writer.partitionBy(*partitions).toTable(name)
+        query.awaitTermination()
+        return str(query.id)
+
     def sql(self, statement: str) -> dict[str, Any]:
         """Run a statement and take its rows."""
         return rows_of(self.spark.sql(statement))
@@ -139,8 +151,8 @@ def main() -> None:
     format_name, conf = sys.argv[1], json.loads(sys.argv[2])
     worker = Worker(format_name, session(format_name, conf))
     methods = (
-        worker.read, worker.ask, worker.write, worker.stream, worker.follow, worker.sql,
-        worker.texts,
+        worker.read, worker.ask, worker.write, worker.stream, worker.stream_by_name, worker.follow,
+        worker.sql, worker.texts,
     )  # fmt: skip
     serve(answers, {method.__name__: method for method in methods})
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,18 +35,24 @@ def test_a_process_that_nobody_greets_ends() -> None:
     )
 
 
-def test_it_ends_with_its_stdin_whatever_it_is_doing() -> None:
+def test_it_ends_with_its_stdin_whatever_it_is_doing(tmp_path: Path) -> None:
     busy = (
         "import threading, time\n"
+        "import pyarrow as pa\n"
+        "from pyhudi.application.handed_files import FILES\n"
         "from pyhudi.spark import gateway\n"
         "def serve(connected):\n"
         "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "    FILES.make('plan', pa.table({'n': [1]}))\n"
         "    print('serving', flush=True)\n"
         "gateway.connect, gateway.register = (lambda greeting: None), serve\n"
         "gateway.main()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", busy],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -52,7 +60,9 @@ def test_it_ends_with_its_stdin_whatever_it_is_doing() -> None:
             process.stdin.write(b'{"port": 1, "token": "t"}\n')
             process.stdin.flush()
             assert process.stdout.readline() == b"serving\n"
+            assert list(tmp_path.iterdir())
             process.stdin.close()
             assert process.wait(60) == 0
+            assert not list(tmp_path.iterdir())
         finally:
             process.kill()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -115,3 +118,49 @@ def wait_for_savepoints(table: HudiTable, instants: list[str]) -> None:
 def saved(table: HudiTable) -> list[str]:
     files = (Path(table.path) / ".hoodie").rglob("*.savepoint")
     return sorted(f.name.partition("_")[0].partition(".")[0] for f in files)
+
+
+STOPPED = """
+import sys
+import threading
+import pyhudi
+from pyspark.sql import SparkSession
+from pyhudi.spark import session
+
+path, checkpoint = sys.argv[1:]
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = pyhudi.configure(builder).getOrCreate()
+key = "hoodie.datasource.write.recordkey.field"
+spark.range(3).write.format("pyhudi").option(key, "id").save(path)
+began, ends = threading.Event(), threading.Event()
+
+def slow(batch, number):
+    began.set()
+    ends.wait(60)
+
+def beating():
+    names = [each.name for each in threading.enumerate()]
+    return sorted(n.split("/")[1] for n in names if ".leases/" in n or ".spool-" in n)
+
+stream = spark.readStream.format("pyhudi").load(path).writeStream.foreachBatch(slow)
+stream.option("checkpointLocation", checkpoint).start()
+assert began.wait(60)
+# A statement begins to spool its rows, and neither writes them nor fails.
+session._attached[id(spark.sparkContext)]._writes._spools.begin(path, {}, {})
+print(beating())
+spark.stop()
+ends.set()
+print(beating())
+"""
+
+
+def test_what_a_stopped_session_held_beats_no_more_in_a_program_that_goes_on(
+    tmp_path: Path,
+) -> None:
+    paths = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED, str(tmp_path / "t"), str(tmp_path / "c")],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["['.leases', '.temp']", "[]"]

@@ -389,8 +389,11 @@ def test_a_function_of_whose_batch_a_restore_has_undone_the_last_write_is_told(
 ) -> None:
     streams.write(of_function(3, 0))
     restore = undo(streams, [streams.write(of_function(3, 1)).instant])
-    with pytest.raises(StreamConflict, match=f"restore {restore} came after it"):
+    with pytest.raises(StreamConflict, match=f"restore {restore} came after it") as told:
         streams.verdict(of_function(4, 0))
+    assert "Of batch 3 the table has these writes: append." in str(told.value)
+    assert f"set {REPLACES} to q for one run" in str(told.value)
+    assert "put the checkpoint back to before the end of batch 3" in str(told.value)
     streams.verdict(of_function(4, 0, replaces="q"))
     forget_marks()
     with pytest.raises(EpochDone):

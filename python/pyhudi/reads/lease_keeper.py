@@ -66,6 +66,7 @@ class LeaseKeeper:
         self._leases: dict[str, _Held | None] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self.closed = False
 
     def note(self, pin: str, query: Query, saver: Saver | None = None) -> None:
         """Remember what a pin stands for, before the query reads; looks begin with the first.
@@ -97,6 +98,12 @@ class LeaseKeeper:
                 known = self._states.get(pin)
             if known is not None:
                 self._leases[pin] = self._begin(known)
+
+    def close(self) -> None:
+        """The application has ended: no query of it runs any more, and nothing looks for one."""
+        self.closed = True
+        while self._leases:
+            _end(self._leases.popitem()[1])
 
     def _begin(self, read: _Read) -> _Held | None:
         root, saver = read.storage.root, read.saver
@@ -139,7 +146,7 @@ def _aside(failing: str, work: Callable[[], object]) -> None:
 def _look_on(whose: weakref.ref[LeaseKeeper], leases: MutableMapping[str, _Held | None]) -> None:
     """Look at the queries until their session has been stopped, or is attached anew."""
     pause = threading.Event()
-    while not pause.wait(LONG_S) and (keeper := whose()) is not None:
+    while not pause.wait(LONG_S) and (keeper := whose()) is not None and not keeper.closed:
         try:
             keeper.look()
         except SetupError:  # the session has been stopped

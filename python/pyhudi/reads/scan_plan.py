@@ -5,14 +5,13 @@ A plan comes from one state of the table, that of its query (``reads/scan.py``).
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.application.handed_files import FILES
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.log_slices import Elsewhere, home_of, masks, merges, shown_root
 from pyhudi.reads.scan import Query, changed
@@ -118,7 +117,7 @@ def _arrow_file(
     numbers: Sequence[int],
     masked: Mapping[str, Merged],
 ) -> str:
-    """The plan as a ``plan_file``."""
+    """The plan as a file of ``FILES``."""
     table = pa.table(
         {
             "path": pa.array([f"{start}/{f.path}" for f in files], pa.string()),
@@ -128,15 +127,7 @@ def _arrow_file(
             "masked": pa.array([_positions(masked.get(f.path)) for f in files], pa.binary()),
         }
     )
-    return plan_file(table)
-
-
-def plan_file(table: pa.Table) -> str:
-    """``table`` as an Arrow stream in a private temporary file, which the reader deletes."""
-    handle, name = tempfile.mkstemp(prefix="pyhudi-plan-", suffix=".arrow")
-    with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return name
+    return FILES.make("plan", table)
 
 
 def _positions(merged: Merged | None) -> bytes | None:

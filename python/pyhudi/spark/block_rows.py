@@ -10,10 +10,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from pyhudi.application.handed_files import FILES
 from pyhudi.format.avro_forms import fields_of
 from pyhudi.reads.change_data import task_count
 from pyhudi.reads.log_slices import LogRowsPlan
-from pyhudi.reads.scan_plan import plan_file
 from pyhudi.writes.placement.task_routes import balanced
 
 #: a task holds one block at a time; Python's workers read larger ones piece by piece
@@ -21,7 +21,7 @@ MOST_BLOCK_BYTES: Final = 64 << 20
 
 
 def block_file(plan: LogRowsPlan, parallelism: int) -> str | None:
-    """The blocks of ``plan`` as a ``plan_file``.
+    """The blocks of ``plan`` as a file of ``FILES``.
 
     A row is a block: the number of its task, the path of its log, where its content begins, its
     bytes, the fields of its records (``format/avro_forms.py``), and the numbers of the rows that
@@ -48,4 +48,4 @@ def block_file(plan: LogRowsPlan, parallelism: int) -> str | None:
     types = pa.int32(), pa.string(), pa.int64(), pa.int64(), pa.string(), pa.binary()
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     arrays = [pa.array(list(c), kind) for c, kind in zip(columns, types, strict=True)]
-    return plan_file(pa.table(arrays, list(names)))
+    return FILES.make("blocks", pa.table(arrays, list(names)))

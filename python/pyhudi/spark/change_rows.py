@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from pyhudi.application.handed_files import FILES, delete
 from pyhudi.application.runtime import Runtime
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.reads.change_data import ChangePlan, task_count
@@ -68,17 +67,15 @@ def log_rows(spark: SparkSession, plan: LogRowsPlan, wanted: SparkSchema) -> Dat
 
 def _frame(spark: SparkSession, rows: pa.Table, schema: SparkSchema) -> DataFrame:
     """``rows`` as a DataFrame whose scan starts no worker; without rows it has no partition."""
-    handle, name = tempfile.mkstemp(prefix="pyhudi-rows-", suffix=".arrow")
+    name = FILES.make("rows", rows)
     try:
-        with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_table(rows)
         context: Any = spark.sparkContext
         utils = context._jvm.org.apache.spark.sql.api.python.PythonSQLUtils
         batches = utils.readArrowStreamFromFile(name)
         described = StructType.fromJson(schema.json()).json()
         frame = utils.toDataFrame(batches, described, spark._jsparkSession)
     finally:
-        os.unlink(name)
+        delete(name)
     return DataFrame(frame, spark)
 
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from pyhudi.application.handed_files import FILES
 from pyhudi.errors import RACES, HudiError
 from pyhudi.recent import Recent
 from pyhudi.spark.interrupts import INTERRUPTS
@@ -40,18 +41,23 @@ class Endpoint:
 
     def call(self, secret: str, method: str, payload: str) -> str:
         """Answer the question ``method`` with the arguments in ``payload``."""
-        INTERRUPTS.begin(method)
-        return INTERRUPTS.end(method, self._answer(secret, method, payload))
+        return self._told(secret, method, payload)
 
     def callWith(  # noqa: N802 - the interface's name
         self, secret: str, method: str, jvm_object: Any, payload: str
     ) -> str:
         """The same with a live JVM object, such as a DataFrame."""
-        INTERRUPTS.begin(method)
-        return INTERRUPTS.end(method, self._answer(secret, method, payload, jvm_object))
+        return self._told(secret, method, payload, jvm_object)
 
     def toString(self) -> str:  # noqa: N802 - py4j asks for it
         return "pyhudi planner"
+
+    def _told(self, secret: str, method: str, payload: str, *objects: Any) -> str:
+        def answer() -> str:
+            INTERRUPTS.begin(method)
+            return INTERRUPTS.end(method, self._answer(secret, method, payload, *objects))
+
+        return FILES.answering(answer)
 
     def _answer(self, secret: str, method: str, payload: str, *objects: Any) -> str:
         if not hmac.compare_digest(str(secret).encode(), self._secret.encode()):

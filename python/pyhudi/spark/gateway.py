@@ -19,6 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from pyhudi.application.handed_files import FILES
 from pyhudi.errors import HudiError, SetupError
 from pyhudi.spark.installation import check_version
 from pyhudi.spark.session import serve
@@ -87,6 +88,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while sys.stdin.buffer.read(GREETING_BYTES):
         pass
+    FILES.close()
     # Threads that still answer the dead JVM would keep this process alive.
     os._exit(0)
 

@@ -32,6 +32,13 @@ class Handlers:
         self._tables = TableHandlers(sessions, runtime)
         self._entries = Entries(runtime)
 
+    def close(self) -> None:
+        """The application has ended: nothing is kept for its statements and streams any more."""
+        for part in (self._reads, self._streams, self._writes):
+            part.close()
+        if self.runtime.markers is not None:
+            self.runtime.markers.stop()
+
     def table(self) -> dict[str, Handler]:
         """Question -> its handler; the endpoint dispatches by this table."""
         found: dict[str, Any] = {}

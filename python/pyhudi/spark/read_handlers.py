@@ -55,6 +55,10 @@ class ReadHandlers:
         self._leases = LeaseKeeper(runtime)
         self._merged = merging(sessions, runtime)
 
+    def close(self) -> None:
+        """End the leases of queries."""
+        self._leases.close()
+
     def exists(self, at: Target, ask: protocol.Nothing) -> bool:
         return table_exists(self._runtime.storage(at.root))
 

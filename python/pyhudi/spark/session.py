@@ -160,9 +160,11 @@ def attach(spark: SparkSession) -> SparkSession:
             return spark
         handlers = serve(spark, AttachedSession(spark), bridge)
         interruptible(spark)
+        for number, before in _attached.items():
+            if number != id(context):
+                before.close()  # its JVM may have died without a stop
         _attached[id(context)] = handlers
-        if handlers.runtime.markers is not None:
-            _end_with(context, handlers.runtime.markers)
+        _end_with(context, handlers)
     for key, catalog in ((CATALOG, CATALOG_CLASS), (PATH_CATALOG, PATH_CATALOG_CLASS)):
         if spark.conf.get(key, None) is None:
             spark.conf.set(key, catalog)
@@ -304,16 +306,21 @@ def application_markers(spark: SparkSession, clock: Clock) -> ApplicationMarkers
     return ApplicationMarkers(clock, Addresses(bind, host), probe)
 
 
-def _end_with(context: SparkContext, markers: ApplicationMarkers) -> None:
-    """Stop the marker server with the application. PySpark has no hook, so ``stop`` is wrapped."""
-    stop = context.stop
+def _end_with(context: SparkContext, handlers: Handlers) -> None:
+    """End what runs for the application with it. PySpark has no hook, so ``stop`` is wrapped."""
+    stop, markers = context.stop, handlers.runtime.markers
 
     def stop_all() -> None:
-        markers.stop()
-        stop()
+        if markers is not None:
+            markers.stop()
+        try:
+            stop()
+        finally:
+            handlers.close()
 
     context.stop = stop_all  # type: ignore[method-assign]
-    atexit.register(markers.stop)
+    if markers is not None:
+        atexit.register(markers.stop)
 
 
 class HadoopOptions:

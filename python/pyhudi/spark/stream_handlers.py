@@ -75,6 +75,14 @@ class StreamHandlers:
         if stream is not None:
             stream.stop()
 
+    def close(self) -> None:
+        """End the leases of streams that Spark has not ended, as when its session was stopped."""
+        with self._lock:
+            left = list(self._streams.values())
+            self._streams.clear()
+        for stream in left:
+            stream.stop()
+
     def _stream(self, at: Target, name: str, pin: str, instant: str | None) -> Stream:
         with self._lock:
             known = self._streams.get(name)

@@ -50,6 +50,10 @@ class WriteHandlers:
         self._pins = pins
         self._spools = Spools(runtime)
 
+    def close(self) -> None:
+        """Let others delete the spools of statements that have neither written nor failed."""
+        self._spools.close()
+
     def write(self, jdf: JavaObject, at: Target, ask: protocol.Save) -> Committed | None:
         _check_names(at)
         with turn_of(self._runtime, at, saved(ask.mode, at.options)) as turn:

@@ -102,6 +102,23 @@ def set_back(epoch: Epoch, mark: Mark | None, restore: InstantTime | None) -> St
     )
 
 
+def perhaps_cut(epoch: Epoch, mark: Mark, restore: InstantTime) -> StreamConflict:
+    """The batch after that of the ``mark``, whose last writes a ``restore`` may have undone."""
+    return StreamConflict(
+        f"The last that the table has of query {epoch.query} is {mark.who} (commit "
+        f"{mark.instant}), restore {restore} came after it, and now the query writes its batch "
+        f"{epoch.batch}. Of batch {mark.batch} the table has these writes: {', '.join(mark.made)}. "
+        "A driver that has not made them cannot know whether there were more, which the restore "
+        "undid. Nothing was written, and nothing was skipped. If the function makes no more writes "
+        f"to this table for a batch, set {REPLACES} to {epoch.query} for one run. If it does, put "
+        f"the checkpoint back to before the end of batch {mark.batch}: what the table has of it is "
+        "skipped, and the rest is written.",
+        ours=epoch.who,
+        theirs=f"restore {restore}",
+        stream=epoch.stream,
+    )
+
+
 def _conflict(
     epoch: Epoch, mark: Mark, comes: str, remedy: str, name: str | None = None
 ) -> StreamConflict:

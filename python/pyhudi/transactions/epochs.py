@@ -35,6 +35,7 @@ from pyhudi.transactions.epoch_conflicts import (
     another,
     behind,
     other_write,
+    perhaps_cut,
     renamed,
     set_back,
 )
@@ -173,8 +174,13 @@ def _refuse_gap(
         since = _doubtful_since(epoch, own, seen, judged, empty_since)
     undone = None if since is None else _restored_since(table, timeline, since)
     newer = seen is not None and _place(own) < seen.place <= (epoch.batch, epoch.ordinal)
-    if undone or (newer and few):
+    if newer and few:
         raise set_back(epoch, own, undone)
+    if not undone:
+        return
+    if own is not None and own.made and epoch.batch == own.batch + 1 and not epoch.ordinal:
+        raise perhaps_cut(epoch, own, undone)
+    raise set_back(epoch, own, undone)
 
 
 def _doubtful_since(

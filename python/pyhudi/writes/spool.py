@@ -56,6 +56,11 @@ class Spools:
             heart.stop(settled=False)
         self._runtime.storage(root).delete_folder(spool[position + 1 :])
 
+    def close(self) -> None:
+        """End the heartbeats: the next writer deletes these spools when they are silent."""
+        while self._hearts:
+            self._hearts.popitem()[1].stop(settled=False)
+
 
 def spooled_rows(spark: SparkSession, files: Sequence[str], schema: SparkSchema) -> DataFrame:
     """The rows of all spool files that the commit messages name; an error if one is missing."""
