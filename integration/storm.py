@@ -28,6 +28,7 @@ from integration.storm_check import (
     Row,
     Seen,
     Told,
+    compactions_of,
     differences,
     expected,
     look,
@@ -36,11 +37,12 @@ from integration.storm_check import (
     rollbacks,
     rows_of,
 )
-from integration.storm_compactor import Heard, compactor, run_left_plans
+from integration.storm_compactor import Heard, compactors, run_left_plans
 from integration.storm_page import parts_of
 from integration.storm_places import LAPSE_S, OPTIONS, PLACES, Place, place
 from integration.storm_victims import (
     LOGS,
+    MERGED,
     NEW_KEYS,
     NON_BLOCKING,
     PESSIMISTIC,
@@ -53,7 +55,6 @@ from integration.storm_writer import SEEDER, Spec, runtime_without_spark, shorte
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.errors import HudiError
-from pyhudi.format.instants import Action
 from pyhudi.locks.open import LockOpener
 from pyhudi.reads.scan import Query, open_query
 from pyhudi.services.failed_writes import clean_failed_writes
@@ -68,6 +69,12 @@ MERGE_ON_READ = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.compact.inline.max.delta.commits": "4",
 }
+#: writers merge logs alone after their commits; compactions are those of the process beside them
+MERGES_LOGS = {
+    "hoodie.log.compaction.inline": "true",
+    "hoodie.log.compaction.blocks.threshold": "2",
+    "hoodie.compact.inline": "false",
+}
 #: Every bucket is of all writers, and the rows say which of them stays: that of the highest writer,
 #: and of its own the last. hudi-rs knows one ordering field at most.
 NON_BLOCKING_OPTIONS = {
@@ -79,6 +86,8 @@ NON_BLOCKING_OPTIONS = {
 }
 ENDS_WITHIN_S = 1_800.0
 LOOK_EVERY_S = 2.0
+#: twice the seconds between two upserts of a writer that is to leave time for log compactions
+PACE_S = 4.0
 PAGE = Path(__file__).parents[1] / "docs" / "storm.md"
 
 
@@ -92,9 +101,9 @@ class Report:
     told: Told
     struck: Counter[str]
     seconds: float
-    figures: dict[str, int] = field(default_factory=dict)
+    figures: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
-    compactor: Heard = field(default_factory=Heard)
+    compactors: Heard = field(default_factory=Heard)
 
     def wanted(self, commits: Iterable[tuple[str, Name]]) -> tuple[Row, ...]:
         """The rows that these commits make."""
@@ -110,6 +119,8 @@ def options_of(place: Place, scale: Scale) -> dict[str, str]:
         options[MODE] = "pessimistic_concurrency_control"
     if scale.merge_on_read:
         options |= MERGE_ON_READ
+    if scale.merges_logs:
+        options |= MERGES_LOGS
     if scale.non_blocking:
         options |= NON_BLOCKING_OPTIONS
     return options
@@ -169,17 +180,17 @@ def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
             raise RuntimeError(f"the table could not be made: see {folder}")
     told.counts.clear()
     plan = strikes(scale, seed, place.lease_s)
+    alike = replace(
+        spec, spark=scale.spark, new_keys=new_keys, pace_s=PACE_S if scale.merges_logs else 0.0
+    )
     writers = [
-        Writer(
-            replace(spec, writer=number, spark=scale.spark, new_keys=new_keys),
-            folder, told, [s for s in plan if s.writer == number],
-        )
+        Writer(replace(alike, writer=number), folder, told, [s for s in plan if s.writer == number])
         for number in range(scale.writers)
-    ]  # fmt: skip
+    ]
     with ExitStack() as stack, Reader(place) as reader:
         beside = Heard()
         if scale.merge_on_read:
-            beside = stack.enter_context(compactor(spec, scale, folder))
+            beside = stack.enter_context(compactors(spec, scale, folder))
         for writer in writers:
             stack.enter_context(writer)
         started = time.monotonic()
@@ -192,7 +203,7 @@ def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
     report.problems += [f"{n} writers had not ended in time"] if (n := sum(late)) else []
     report.problems += [f"writer {w} crashed" for w, one in enumerate(writers) if one.dead]
     report.problems += beside.problems
-    report.compactor = beside
+    report.compactors = beside
     for seen in reader.seen:
         moment = f"a reader, after {len(seen.commits)} commits"
         report.problems += differences(moment, seen.rows, report.wanted(seen.commits))
@@ -212,7 +223,7 @@ def _settle(report: Report, options: dict[str, str]) -> None:
     time.sleep(LAPSE_S + 0.5)
     clean_failed_writes(place.root, options=options, hadoop_options=place.hadoop)
     if report.scale.merge_on_read:
-        run_left_plans(place, options)
+        run_left_plans(place, options, report.scale)
     figures["rolled back after it"] = (
         rollbacks(table.timeline()) - figures["rolled back in the storm"]
     )
@@ -224,8 +235,7 @@ def _settle(report: Report, options: dict[str, str]) -> None:
     final = look(Eye(place).query())
     report.problems += outcome_problems(told, final)
     report.problems += differences("the table", final.rows, report.wanted(final.commits))
-    compactions = (i.action is Action.COMMIT for i in table.timeline().commits)
-    figures["compactions"] = sum(compactions) if report.scale.merge_on_read else 0
+    figures.update(compactions_of(table))
     names = {name for _, name in final.commits}
     figures["commits"] = sum(writer != SEEDER for writer, _ in names)
     figures["acknowledged"] = sum(writer != SEEDER for writer, _ in told.acknowledged)
@@ -248,7 +258,7 @@ def verify(report: Report, hudi_rs: HudiRs | None, hudi: SparkPeer | None) -> No
 COLUMNS = (
     "lock", "storage", "writers x upserts", "acknowledged", "conflicts", "given up", "killed",
     "paused", "fenced", "other failures", "unknown", "silent, landed", "rolled back",
-    "compactions", "snapshots read", "seconds", "commits/s", "problems",
+    "compactions", "log compactions", "snapshots read", "seconds", "commits/s", "problems",
 )  # fmt: skip
 NAMED = 3  # columns that tell which storm it was
 
@@ -265,8 +275,13 @@ not have, under the check of keys. Pessimistic ones lock their file groups befor
 
 A merge-on-read table is compacted by a process beside the writers, and by the writers after each
 fourth commit; that process is killed and stopped, too, also amid a run and while it holds the lock.
+Where a row says log compactions, a second such process merges logs with each other, as writers do
+after each second commit. A log compaction waits for each write that began before it, so these
+writers rest two seconds between two upserts. *compactions* and *log compactions* are those that
+completed.
+
 Writers without coordination add logs to buckets that all share, and none of them loses a race: of
-a key the row with the highest ordering value stays. *compactions* are those that completed.
+a key the row with the highest ordering value stays.
 
 At the end the table must be what its commits make of it, in the order of their completion, with the
 rows that each writer announced before it began: every acknowledged commit is there, once; no failed
@@ -309,7 +324,8 @@ def summary(report: Report) -> Sequence[object]:
         len(told.unknown),
         f"{figures['silent']}, {figures['landed unacknowledged']}",
         f"{figures['rolled back in the storm']} + {figures['rolled back after it']}",
-        figures["compactions"],
+        figures["COMPACT"],
+        figures["LOG_COMPACT"],
         figures["snapshots"],
         f"{report.seconds:.0f}",
         f"{figures['commits'] / report.seconds:.2g}",
@@ -354,6 +370,9 @@ WHOLE = (
     Plan("filesystem", NEW_KEYS),
     *(Plan("filesystem", replace(LOGS, version=version)) for version in (9, 8, 6)),
     *(Plan(name, LOGS) for name in ("zookeeper", "storage")),
+    Plan("zookeeper", replace(LOGS, version=6)),
+    Plan("numbered", MERGED),
+    Plan("filesystem", replace(MERGED, version=8)),
     Plan("filesystem", NON_BLOCKING),
     *(Plan(name, SPARK) for name in ("filesystem", "storage")),
 )
@@ -406,7 +425,7 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     kinds = {
         "spark": SPARK, "pessimistic": PESSIMISTIC, "new-keys": NEW_KEYS, "logs": LOGS,
-        "non-blocking": NON_BLOCKING,
+        "log-compactions": MERGED, "non-blocking": NON_BLOCKING,
     }  # fmt: skip
     parser.add_argument("--writers", choices=kinds, help="of this kind, not optimistic ones")
     parser.add_argument("--version", type=int, choices=(6, 8, 9), default=9, help="of the table")
@@ -423,7 +442,7 @@ def main() -> int:
         for plan in plans:
             reports.append(storm(plan, given.seed, peers))
             print(dict(zip(COLUMNS, summary(reports[-1]), strict=True)), flush=True)
-            told = reports[-1].told.texts, reports[-1].compactor.failures
+            told = reports[-1].told.texts, reports[-1].compactors.failures
             for line in (*reports[-1].problems, *told[0], *told[1]):
                 print(f"  {line}", flush=True)
             published = PAGE.read_text() if PAGE.exists() else ""

@@ -116,7 +116,7 @@ def rows_in(storage: Storage, paths: Iterable[str]) -> list[Row]:
 def commits_of(table: Table, timeline: Timeline) -> tuple[tuple[str, Name], ...]:
     """Instant time and upsert of each commit, in the order of completion.
 
-    Compactions are left out: they change no row.
+    Compactions are left out, those of logs too: they change no row.
     """
     done = sorted(timeline.commits, key=lambda i: (i.completion_time or i.time, i.time))
     found = []
@@ -131,8 +131,15 @@ def commits_of(table: Table, timeline: Timeline) -> tuple[tuple[str, Name], ...]
 
 
 def is_compaction(metadata: CommitMetadata) -> bool:
-    """Whether a commit only merged logs into base files."""
-    return metadata.operation.upper() == "COMPACT"
+    """Whether a commit only merged logs, into base files or into other logs."""
+    return metadata.operation.upper() == "COMPACT" or metadata.log_compacted
+
+
+def compactions_of(table: Table) -> Counter[str]:
+    """How many compactions of each operation have completed."""
+    timeline = table.timeline()
+    done = (COMMITS.get(table.storage, timeline, commit) for commit in timeline.commits)
+    return Counter(each.operation.upper() for each in done if is_compaction(each))
 
 
 def expected(

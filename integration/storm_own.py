@@ -118,6 +118,7 @@ def blows(season: Season, lease_s: float) -> dict[str, list[Strike]]:
             "archive": [Strike(0, 1, "locked", 0.0, held)],
             "cluster": [Strike(0, 1, "locked", 0.1, None)],
             "compact": [Strike(0, 1, "locked", 0.02, None)],
+            "merge logs": [Strike(0, 0, "locked", 0.05, None)],
         }
     return {
         "compact": [Strike(0, 1, "locked", 0.02, None), Strike(0, 3, "locked", 0.0, held)],
@@ -263,9 +264,11 @@ def _note(
 def _worked(season: Season, services: Services) -> bool:
     """Whether each service has had work and ended it.
 
-    A log compaction waits for writers that rest, which may never be.
+    A log compaction waits for writers that rest, which in a hard storm may never be.
     """
-    return all(services.told[name] for name in season.services if name != "merge logs")
+    return all(
+        services.told[name] for name in season.services if season.gentle or name != "merge logs"
+    )
 
 
 def _outlived(looks: Sequence[tuple[str, float, Mapping[str, Any]]]) -> bool:

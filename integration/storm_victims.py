@@ -27,7 +27,9 @@ class Scale:
     """How large a storm is; ``pauses_holding`` of the paused ones hold the table lock.
 
     With ``new_keys`` writers also race for keys that the table does not have; Spark's always do.
-    A merge-on-read table has a compaction beside its writers, and after some of their commits.
+    A merge-on-read table has a compaction beside its writers, and after some of their commits. With
+    ``merges_logs`` it has log compactions, too. One waits for each write that began before it, so
+    these writers rest now and then.
     """
 
     writers: int = 16
@@ -40,6 +42,7 @@ class Scale:
     pessimistic: bool = False
     new_keys: bool = False
     merge_on_read: bool = False
+    merges_logs: bool = False
     #: without coordination, which needs Spark
     non_blocking: bool = False
     version: int = 9
@@ -49,6 +52,7 @@ class Scale:
         kinds += ("new keys",) * self.new_keys
         if self.merge_on_read:
             kinds += (f"merge-on-read, version {self.version}",)
+        kinds += ("log compactions",) * self.merges_logs
         kinds += ("without coordination",) * self.non_blocking
         return ", ".join((f"{self.writers} x {self.upserts}", *kinds))
 
@@ -60,6 +64,8 @@ NEW_KEYS = Scale(8, 20, 3, 1, 2, 1, new_keys=True)
 LOGS = Scale(8, 20, 3, 1, 2, 1, merge_on_read=True)
 NON_BLOCKING = Scale(3, 8, 1, 0, 1, 0, spark=True, merge_on_read=True, non_blocking=True)
 LOGS_SAMPLE = replace(SAMPLE, merge_on_read=True)
+MERGED = Scale(6, 12, 2, 1, 2, 1, merge_on_read=True, merges_logs=True)
+MERGED_SAMPLE = replace(LOGS_SAMPLE, merges_logs=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,23 +134,59 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkPeer]:
     running.close()
 
 
-@pytest.mark.parametrize("name", ["h120_v9-cow_part", "h0150_v6-cow_bloom"])
-def test_spark_reads_a_table_on_hdfs_by_its_uri(hdfs: Hdfs, peer: SparkPeer, name: str) -> None:
-    storage = hdfs.client.storage(f"{hdfs.uri}/golden/{name}")
+def uploaded(hdfs: Hdfs, name: str) -> str:
+    """The root of a golden table on HDFS."""
+    storage = hdfs.client.storage(f"{hdfs.uri}/golden/{next(_numbers)}/{name}")
     for path, data in BY_NAME[name].files().items():
         storage.put_if_absent(path, data)
     (properties,) = (f.path for f in storage.walk("") if f.name == "hoodie.properties")
-    root = f"{storage.root}/{properties}".removesuffix("/.hoodie/hoodie.properties")
+    return f"{storage.root}/{properties}".removesuffix("/.hoodie/hoodie.properties")
 
-    answer = peer.read(root)  # type: ignore[arg-type]
+
+COLUMNS = ("_hoodie_record_key", "_hoodie_commit_time", "_hoodie_file_name")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["h120_v9-cow_part", "h0150_v6-cow_bloom", "h120_v9-mor_log", "h0150_v6-mor_log"],
+)
+def test_spark_reads_a_table_on_hdfs_by_its_uri(hdfs: Hdfs, peer: SparkPeer, name: str) -> None:
+    answer = peer.read(uploaded(hdfs, name))  # type: ignore[arg-type]
 
     expected = BY_NAME[name].expected()
     assert expected
-    columns = ("_hoodie_record_key", "_hoodie_commit_time", "_hoodie_file_name")
-    assert {tuple(row[c] for c in columns) for row in answer.rows} == {
-        tuple(row[c] for c in columns) for row in expected
+    assert {tuple(row[c] for c in COLUMNS) for row in answer.rows} == {
+        tuple(row[c] for c in COLUMNS) for row in expected
     }
     assert len(answer.rows) == len(expected)
+
+
+@pytest.mark.parametrize("name", ["h120_v9-mor_np", "h0150_v6-mor_np"])
+def test_logs_on_hdfs_are_not_read_without_libhdfs_and_base_files_are(
+    hdfs: Hdfs, peer: SparkPeer, name: str
+) -> None:
+    root = uploaded(hdfs, name)
+    with pytest.raises(PeerError, match=r"UNSUPPORTED_TABLE.*libhdfs.*CLASSPATH"):
+        peer.read(root)  # type: ignore[arg-type]
+
+    optimized = {"hoodie.datasource.query.type": "read_optimized"}
+    assert peer.read(root, optimized).rows  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("op", ["scheduleAndRun", "scheduleAndLogCompact"])
+def test_a_compaction_without_libhdfs_says_what_to_set_and_leaves_no_plan(
+    hdfs: Hdfs, peer: SparkPeer, op: str
+) -> None:
+    root = uploaded(hdfs, "h120_v9-mor_bucket")
+    storage = hdfs.client.storage(root)
+    before = {file.path for file in storage.walk("")}
+    peer.sql("set hoodie.log.compaction.blocks.threshold=2")
+
+    call = f"call pyhudi.system.run_compaction(table => '{root}', op => '{op}')"
+    with pytest.raises(PeerError, match=r"UNSUPPORTED_TABLE.*libhdfs.*CLASSPATH"):
+        peer.sql(call)
+
+    assert {file.path for file in storage.walk("")} == before
 
 
 def test_a_write_without_libhdfs_says_what_to_set_and_leaves_nothing(

@@ -53,12 +53,14 @@ class Cell:
     markers: str
     operation: str
     metadata_table: bool
+    merge_on_read: bool = False
 
     @property
     def name(self) -> str:
         """As it is called in test ids."""
         metadata = "with-metadata" if self.metadata_table else "without-metadata"
-        return f"{self.hudi}-{self.markers.lower()}-{self.operation}-{metadata}"
+        kind = "-logs" if self.merge_on_read else ""
+        return f"{self.hudi}-{self.markers.lower()}-{self.operation}-{metadata}{kind}"
 
     @property
     def version(self) -> str:
@@ -77,6 +79,7 @@ class Cell:
             **FORM.options(),
             **INDEXES["simple"],
             "hoodie.table.name": "crashes",
+            DS + "table.type": "MERGE_ON_READ" if self.merge_on_read else "COPY_ON_WRITE",
             "hoodie.write.table.version": str(HUDIS[self.hudi][1]),
             "hoodie.write.auto.upgrade": "false",
             "hoodie.metadata.enable": str(self.metadata_table).lower(),
@@ -86,8 +89,10 @@ class Cell:
         }
 
 
+#: an upsert of a merge-on-read table leaves logs, an insert base files
 CELLS = [
-    Cell(hudi, markers, operation, metadata)
+    Cell(hudi, markers, operation, metadata, merge_on_read)
+    for merge_on_read in (False, True)
     for hudi in HUDIS
     for markers in ("DIRECT", "TIMELINE_SERVER_BASED")
     for operation in ("upsert", "insert")
@@ -96,6 +101,7 @@ CELLS = [
 SAMPLE = {
     "hudi-1.2.0-v9-timeline_server_based-upsert-with-metadata",
     "hudi-0.15.0-v6-direct-insert-without-metadata",
+    "hudi-1.2.0-v9-timeline_server_based-upsert-with-metadata-logs",
 }
 
 
@@ -193,7 +199,10 @@ def test_a_crashed_write_of_hudi_is_undone_by_the_next_write_of_ours(
     rows_of_dead = table(change_by_the_dead(cell.operation))
     crash(cell.version, told.path, rows_of_dead, cell.moment, cell.operation, cell.options())
     dead = told.failed()
-    assert len(unnamed_files(told.path)) >= (3 if cell.moment is Moment.BEFORE_COMMIT else 1)
+    left = unnamed_files(told.path)
+    assert len(left) >= (3 if cell.moment is Moment.BEFORE_COMMIT else 1)
+    if cell.merge_on_read and cell.operation == "upsert":
+        assert all(".log." in path for path in left)
     lists = list((told.path / ".hoodie" / ".temp" / dead).glob("MARKERS*"))
     assert bool(lists) == (cell.markers != "DIRECT")
     beats = told.path / ".hoodie" / ".heartbeat" / dead
@@ -246,10 +255,11 @@ def test_a_torn_list_of_markers_hides_no_file_of_the_dead(
     ],
 )
 @pytest.mark.parametrize("markers", ["DIRECT", "TIMELINE_SERVER_BASED"])
+@pytest.mark.parametrize("logs", [False, True], ids=["files", "logs"])
 def test_a_rollback_of_hudi_that_died_half_way_is_finished(
-    hudi: str, markers: str, story: Callable[[str], Story]
+    logs: bool, hudi: str, markers: str, story: Callable[[str], Story]
 ) -> None:
-    cell = Cell(hudi, markers, "upsert", True)
+    cell = Cell(hudi, markers, "upsert", True, logs)
     told = story(f"hudi-{cell.version}")
     told.begin(cell.options())
     for moment in (Moment.AMID_TASKS, Moment.AMID_ROLLBACK):
@@ -276,7 +286,13 @@ def test_a_rollback_of_hudi_that_died_half_way_is_finished(
     assert stray_files(told.path) == set()
 
 
-MIDFAIL = ["h120_v9-cow_crash_direct", "h120_v9-cow_crash_timeli", "h120_v9-cow_failed"]
+MIDFAIL = [
+    "h120_v9-cow_crash_direct",
+    "h120_v9-cow_crash_timeli",
+    "h120_v9-cow_failed",
+    "h120_v9-mor_failed",
+    "h0150_v6-mor_failed",
+]
 
 
 @pytest.mark.parametrize("name", MIDFAIL)

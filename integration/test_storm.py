@@ -1,4 +1,4 @@
-"""A small storm on the default lock, and that its checks see what they are there to see.
+"""Small storms, and that its checks see what they are there to see.
 
 ``make storm`` raises the whole storms, one for each lock, and publishes what they did.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,25 +16,41 @@ from integration.storm import COLUMNS, WHOLE, Report, page, rage, verify
 from integration.storm_check import Name, Seen, Told, differences, expected, outcome_problems
 from integration.storm_page import parts_of
 from integration.storm_places import PLACES, Place, place
-from integration.storm_victims import LOGS_SAMPLE, SAMPLE, Scale, strikes
+from integration.storm_victims import LOGS_SAMPLE, MERGED_SAMPLE, SAMPLE, Scale, strikes
 from integration.storm_waits import BEGIN, END, Turn, line, passed_by, publish
 
 COMMITS: tuple[tuple[str, Name], ...] = (("1", (0, 0)), ("2", (1, 0)))
 
 
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A storm for the tests."""
+
+    place: str
+    scale: Scale
+    marks: tuple[pytest.MarkDecorator, ...] = (pytest.mark.matrix,)
+
+
+SMALL = {
+    "logs": Small("filesystem", LOGS_SAMPLE, ()),
+    "logs-merged": Small("numbered", MERGED_SAMPLE, ()),
+    "files": Small("filesystem", SAMPLE),
+    "logs-v6": Small("zookeeper", replace(LOGS_SAMPLE, version=6)),
+    "logs-v8": Small("numbered", replace(LOGS_SAMPLE, version=8)),
+    "logs-merged-v8": Small("zookeeper", replace(MERGED_SAMPLE, version=8)),
+}
+
+
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(LOGS_SAMPLE, id="logs"),
-        pytest.param(SAMPLE, id="files", marks=pytest.mark.matrix),
-    ],
+    params=[pytest.param(each, id=name, marks=each.marks) for name, each in SMALL.items()],
 )
 def storm(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Report:
-    """Four writers and a compactor; of writers one is killed, one stopped past its lapse."""
-    scale: Scale = request.param
+    """Four writers and compactors; of writers one is killed, one stopped past its lapse."""
+    small: Small = request.param
     folder = tmp_path_factory.mktemp("storm")
-    with place("filesystem", folder) as where:
-        return rage(where, scale, "sample", folder)
+    with place(small.place, folder) as where:
+        return rage(where, small.scale, "sample", folder)
 
 
 def told() -> Told:
@@ -60,6 +77,8 @@ def test_a_storm_strikes_and_every_upsert_has_one_outcome(storm: Report) -> None
     assert sorted(name for name in ended if name[0] >= 0) == sorted(upserts)
     assert len(said.silent) <= SAMPLE.kills
     assert storm.figures["snapshots"] > 0
+    if storm.scale.merges_logs:
+        assert storm.figures["LOG_COMPACT"] > 0
 
 
 def test_without_coordination_the_highest_row_of_a_key_stays_in_any_order() -> None:
@@ -121,15 +140,15 @@ def test_a_whole_storm_kills_a_third_and_strikes_holders_of_the_lock() -> None:
 
 def test_the_page_has_a_line_for_each_storm_and_names_problems(storm: Report) -> None:
     text = page([storm])
-    assert len([line for line in text.splitlines() if line.startswith("| filesystem ")]) == 1
+    assert text.count(f"\n| {storm.place.lock} ") == 1
     assert f"| {' | '.join(COLUMNS)} |" in text
     again = page([], text)
     assert again == text
-    other = text.replace("| filesystem |", "| another |")
+    other = text.replace(f"| {storm.place.lock} |", "| another |")
     assert page([storm], other).count(f" disk | {storm.scale} |") == 2
     storm.problems.append("a row is gone")
     try:
-        assert "* filesystem, local disk: a row is gone" in page([storm])
+        assert f"* {storm.place.lock}, local disk: a row is gone" in page([storm])
     finally:
         storm.problems.pop()
 

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from integration.peers import maven
 from integration.peers.spark import HUDI_CONF, SPARK_CONF, child_environment
 from integration.peers.tables import table_facts, writer_options
+from pyhudi.format.log_blocks import MAGIC
 from tests.servers.process import BRIEF_TASKS
 
 WROTE_THROUGH = 3
@@ -103,30 +104,34 @@ class Watch:
         self._table, self._moment, self._partitions = table, moment, partitions
         self._timeline = timeline_folder(table)
         self._before = self._instants()
+        self._logs = set(self._table.glob("*/.*.log.*"))
         self._holds_lock = False
 
     def has_come(self) -> bool:
         """Whether it is time; takes the table's lock in front of a writer that needs it."""
         if self._moment is Moment.AMID_ROLLBACK:
             return bool(list(self._timeline.glob("*.rollback.inflight")))
-        new = [time for time in self._new("inflight") if not self._completed(time)]
+        new = [time for time in self._new() if not self._completed(time)]
         if not new:
             return False
         if self._moment is Moment.BEFORE_COMMIT and not self._take_lock():
             return False
+        logs = set(self._table.glob("*/.*.log.*")) - self._logs
         whole = [f for f in self._table.glob(f"*/*_{new[0]}.parquet") if is_whole(f)]
+        whole += [f for f in logs if f.suffix != ".crc" and is_whole_log(f)]
         return len(whole) >= (1 if self._moment is Moment.AMID_TASKS else self._partitions)
 
     def _instants(self) -> set[str]:
         return {file.name for file in self._timeline.iterdir()}
 
-    def _new(self, state: str) -> list[str]:
+    def _new(self) -> list[str]:
         fresh = self._instants() - self._before
         # What Hudi's metadata table does is on a timeline of its own.
-        return [n.split(".")[0] for n in fresh if n.endswith(f".{state}") and n.count(".") == 1]
+        found = (name.partition(".") for name in fresh)
+        return [time for time, _, end in found if end in ("inflight", "deltacommit.inflight")]
 
     def _completed(self, time: str) -> bool:
-        return any(self._timeline.glob(f"{time}*.commit"))
+        return any(self._timeline.glob(f"{time}*commit"))
 
     def _take_lock(self) -> bool:
         """Hold the lock, as another writer would, from the time when the write is inflight."""
@@ -147,6 +152,16 @@ def is_whole(file: Path) -> bool:
             return data.read() == b"PAR1"
     except OSError:
         return False
+
+
+def is_whole_log(file: Path) -> bool:
+    """Whether a log of one block has all of it."""
+    try:
+        data = file.read_bytes()
+    except OSError:
+        return False
+    start = len(MAGIC) + 8
+    return len(data) >= start and len(data) == start + int.from_bytes(data[len(MAGIC) : start])
 
 
 def kill_when(watch: Watch, jvm: int) -> None:

@@ -173,6 +173,51 @@ def test_a_run_that_fails_leaves_its_plan_and_none_of_its_files(tmp_path: Path) 
     assert fates(table.compact(CompactionStep.RUN)) == {"compacted"}
 
 
+class CannotReach(SlicesHere):
+    """A machine that lacks what the table's files need."""
+
+    def compact(
+        self, spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
+    ) -> list[WriteStat]:
+        raise UnsupportedTable("no library", feature="no library")
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("h120_v9-mor_bucket", CompactionStep.SCHEDULE_AND_RUN),
+        ("h0150_v6-mor_bucket", CompactionStep.SCHEDULE_AND_RUN),
+        ("h120_v9-mor_bucket", CompactionStep.SCHEDULE_AND_RUN_LOGS),
+    ],
+)
+def test_a_plan_that_its_planner_cannot_run_goes_and_one_of_others_stays(
+    name: str, step: CompactionStep, tmp_path: Path
+) -> None:
+    table = logged(golden_tables.BY_NAME[name], tmp_path)
+    before, files = table.rows(), {path for path in table.root.rglob("*") if path.is_file()}
+    least = {"hoodie_log_compaction_blocks_threshold": "2"}
+    with pytest.raises(UnsupportedTable, match="no library"):
+        table.compact(step, tasks=CannotReach(), **least)
+    left = {path for path in table.root.rglob("*") if path.is_file()} - files
+    assert {path for path in left if "rollback" not in path.name} == set()
+    assert table.rows() == before
+
+    first, second = {
+        CompactionStep.SCHEDULE_AND_RUN: (CompactionStep.SCHEDULE, CompactionStep.RUN),
+        CompactionStep.SCHEDULE_AND_RUN_LOGS: (
+            CompactionStep.SCHEDULE_LOGS,
+            CompactionStep.RUN_LOGS,
+        ),
+    }[step]
+    assert "planned" in fates(table.compact(first, **least))
+    for asked in (second, step):
+        with pytest.raises(UnsupportedTable, match="no library"):
+            table.compact(asked, tasks=CannotReach(), **least)
+    assert len(table.table().timeline().pending) == 1
+    assert fates(table.compact(second, **least)) == {"compacted"}
+    assert table.rows() == before
+
+
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "running"])
 def test_a_run_that_was_only_slow_touches_nothing_of_the_run_that_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: bool

@@ -201,7 +201,7 @@ COMMIT_KINDS = (
     Kind(
         "empty commit",
         "spec/timeline.md T5",
-        "all read its rows; what it says of its schema and its files is gone",
+        "all read its rows, hudi-rs not beside logs; what it says of schema and files is gone",
         _empty,
     ),
     Kind(

@@ -302,7 +302,7 @@ SERVICE_KINDS = (
     Kind(
         "plan that cannot be read",
         "spec/timeline.md T5",
-        "all read the table; Apache Hudi's services fail on it",
+        "all read the table, but Apache Hudi fails on the plan of a compaction; so do its services",
         _unreadable_plans,
     ),
     Kind(

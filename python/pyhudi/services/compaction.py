@@ -9,6 +9,7 @@ another pending plan. It stays until it has run (docs/decisions/compaction.md).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -17,7 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from pyhudi.config import WriteOptions
-from pyhudi.errors import ConfigError, UnsupportedTable, WriteFailed
+from pyhudi.errors import ConfigError, HudiError, UnsupportedTable, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State
@@ -334,7 +335,13 @@ def _scheduled(run: Compaction, rules: CompactionRules, runs: bool) -> list[Comp
         rows = [_row(p, CompactionFate.LEFT) for p in planned if p.group not in own]
         plan = compaction_plan(planned, rules.file_bytes)
         requested = Instant(instant, rules.action, State.REQUESTED)
-        return [*rows, *_carried_out(run, requested, plan)]
+        try:
+            return [*rows, *_carried_out(run, requested, plan)]
+        except UnsupportedTable:
+            # A machine that cannot reach the files: nobody has to know the plan.
+            with suppress(HudiError):
+                unschedule(run.writer, instant, takes_over=False, action=rules.action)
+            raise
     return [
         _row(p, CompactionFate.PLANNED, instant) if p.taken else _row(p, CompactionFate.LEFT)
         for p in planned
