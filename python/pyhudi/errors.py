@@ -110,8 +110,8 @@ class UnsupportedTable(HudiError):
     feature: str | None = None
     path: str | None = None
     column: str | None = None
-    #: a key of which the logs beside ``path`` cannot tell the rows apart
-    copied: str | None = None
+    #: the logs beside ``path`` cannot tell the rows of a key apart
+    copied: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -197,10 +197,10 @@ class WriteFailed(HudiError):
     path: str | None = None
     #: what Spark says of the failed job, on one line
     reason: str | None = None
-    #: a new key that a lookup by hashes took for one of ``path``
-    misplaced: str | None = None
-    #: a key whose row came after its delete, too late for the logs beside ``path``
-    late: str | None = None
+    #: a lookup by hashes took a new key for one of ``path``
+    misplaced: bool = False
+    #: a row came after the delete of its key, too late for the logs beside ``path``
+    late: bool = False
 
 
 @dataclass(eq=False, repr=False)

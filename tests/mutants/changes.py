@@ -410,6 +410,18 @@ CHANGES: Final = (
                 ("test_a_late_row_of_a_deleted_key_is_written",),
             ),
             Mutant(
+                "a write fails while another program compacts the logs in its way",
+                "Retries._compacted",
+                (("if self.count.retries == self.most:", "if True:"),),
+                ("test_a_write_waits_for_the_program_that_compacts_the_logs_in_its_way",),
+            ),
+            Mutant(
+                "a write fails if another program has compacted the logs in its way",
+                "compacted_first",
+                (("return True", "return bool(asked)"),),
+                ("test_another_program_has_compacted_the_logs_in_the_way",),
+            ),
+            Mutant(
                 "a row moves by the values of base files alone",
                 "merged_values",
                 (("", "return None"),),
