@@ -170,6 +170,8 @@ class CommitConflict(HudiError):
     before_data: bool = False
     #: ``theirs`` is planned or runs: only its end helps, which may take long
     pending: bool = False
+    #: the write itself has compacted logs that were in its way: no race was lost
+    compacted: bool = False
     #: the pause before the statement is evaluated again, if its rows came from the table itself
     again_in_ms: int | None = None
 

@@ -156,9 +156,12 @@ def test_rows_of_a_statement_are_computed_again_after_that_compaction(world: Wor
     attempt, seen = failing(LATE_ROW)
     again = retries(world, once=True)
     again.count.deleting = frozenset({("p", FileId("f"))})
-    with pytest.raises(CommitConflict, match="Run it again"):
+    with pytest.raises(CommitConflict, match="Run it again") as late:
         replace(again, compact=lambda table, groups: True).run(attempt, world.table())
     assert len(seen) == 1
+    assert retries(world, most=0, once=True).evaluated_in_ms(world.table(), late.value) == 0
+    again.count.retries = 3 + MOST_COMPACTIONS
+    assert again.evaluated_in_ms(world.table(), late.value) is None
 
 
 @pytest.mark.parametrize(("most", "seen_in_all"), [(0, 1), (6, 6)])

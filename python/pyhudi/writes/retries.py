@@ -151,14 +151,18 @@ class Retries:
                 f"The logs of {table.config.name} could not take a row, so they were compacted "
                 "first. Nothing of this write is visible. Run it again.",
                 path=failed.path,
+                compacted=True,
             ) from failed
         return 1
 
     def evaluated_in_ms(self, table: Table, late: Race) -> int | None:
         """The pause before a statement that reads its own table is evaluated again; None: never.
 
-        That is after a lost race, and for an epoch whenever ``run`` would try it again.
+        That is after a lost race, and for an epoch whenever ``run`` would try it again. After a
+        compaction of logs in its way it does not depend on how many races may be lost.
         """
+        if isinstance(late, CommitConflict) and late.compacted:
+            return 0 if self.count.retries < self.most + MOST_COMPACTIONS else None
         if self.count.retries >= self.most:
             return None
         if isinstance(late, CommitConflict):
