@@ -428,6 +428,12 @@ CHANGES: Final = (
                 ("test_rows_move_out_of_logs_by_event_time",),
             ),
             Mutant(
+                "a row that moves by several ordering values is in both partitions",
+                "forced_deletes",
+                (("ordering_values(incoming, name)", "_comparable(incoming, name)"),),
+                ("test_a_row_leaves_its_partition_whatever_types_order_it",),
+            ),
+            Mutant(
                 "a log of version 6 may bear the name of a slice that has ended",
                 "check_compactions",
                 (("now.layout == 1 and latest is not None and latest > slice_instant", "False"),),

@@ -177,7 +177,10 @@ def test_a_write_waits_for_the_program_that_compacts_the_logs_in_its_way(
     monkeypatch.setattr(retries, "pause", pause)
     with in_background(pyhudi.compact, deleted.path) as other:
         assert begun.wait(LONG_S)
-        write_late(deleted)
+        try:
+            write_late(deleted)
+        finally:
+            go.set()
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
