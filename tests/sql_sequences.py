@@ -137,10 +137,7 @@ def _table(chance: Chance) -> Model:
 
 
 def _typed(model: Model, number: int) -> Model:
-    """The table, merge-on-read in every other sequence where this changes no row.
-
-    By event time a row of a log also competes with the row of the base file that a delete took.
-    """
+    """The table, by commit time merge-on-read in every other sequence."""
     of = model.definition
     if number % 2 or of.decides is not None:
         return model

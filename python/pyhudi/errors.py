@@ -110,8 +110,8 @@ class UnsupportedTable(HudiError):
     feature: str | None = None
     path: str | None = None
     column: str | None = None
-    #: a key of which the logs beside ``path`` cannot tell the rows apart
-    copied: str | None = None
+    #: the logs beside ``path`` cannot tell the rows of a key apart
+    copied: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -170,6 +170,8 @@ class CommitConflict(HudiError):
     before_data: bool = False
     #: ``theirs`` is planned or runs: only its end helps, which may take long
     pending: bool = False
+    #: the write itself has compacted logs that were in its way: no race was lost
+    compacted: bool = False
     #: the pause before the statement is evaluated again, if its rows came from the table itself
     again_in_ms: int | None = None
 
@@ -197,10 +199,10 @@ class WriteFailed(HudiError):
     path: str | None = None
     #: what Spark says of the failed job, on one line
     reason: str | None = None
-    #: a new key that a lookup by hashes took for one of ``path``
-    misplaced: str | None = None
-    #: a key whose row came after its delete, too late for the logs beside ``path``
-    late: str | None = None
+    #: a lookup by hashes took a new key for one of ``path``
+    misplaced: bool = False
+    #: a row came after the delete of its key, too late for the logs beside ``path``
+    late: bool = False
 
 
 @dataclass(eq=False, repr=False)

@@ -410,10 +410,28 @@ CHANGES: Final = (
                 ("test_a_late_row_of_a_deleted_key_is_written",),
             ),
             Mutant(
+                "a write fails while another program compacts the logs in its way",
+                "Retries._compacted",
+                (("if self.count.retries == self.most:", "if True:"),),
+                ("test_a_write_waits_for_the_program_that_compacts_the_logs_in_its_way",),
+            ),
+            Mutant(
+                "a write fails if another program has compacted the logs in its way",
+                "compacted_first",
+                (("return True", "return bool(asked)"),),
+                ("test_another_program_has_compacted_the_logs_in_the_way",),
+            ),
+            Mutant(
                 "a row moves by the values of base files alone",
                 "merged_values",
                 (("", "return None"),),
                 ("test_rows_move_out_of_logs_by_event_time",),
+            ),
+            Mutant(
+                "a row that moves by several ordering values is in both partitions",
+                "forced_deletes",
+                (("ordering_values(incoming, name)", "_comparable(incoming, name)"),),
+                ("test_a_row_leaves_its_partition_whatever_types_order_it",),
             ),
             Mutant(
                 "a log of version 6 may bear the name of a slice that has ended",

@@ -14,8 +14,9 @@ from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.groups import write_groups
 from pyhudi.rows.log_spec import LoggedSlices, LogSlice
 from pyhudi.rows.spec import GROUP, GroupPlan
+from pyhudi.rows.task import error_from_text, text_with_facts
 from tests.rows.test_log_writer import KEYS, Event, base_of, log, merged, parts, table_of, write_of
-from tests.rows.workers import T1, T2, T3, T4, Stat, run, with_columns
+from tests.rows.workers import T1, T2, T3, T4, Stat, insert, rows_of, run, with_columns
 
 ROWS = st.lists(
     st.tuples(st.sampled_from(KEYS), st.text("xyz", max_size=2), st.integers(1, 9)),
@@ -61,7 +62,8 @@ def test_a_row_after_a_delete_is_read_or_refused(
     if late:
         with pytest.raises(WriteFailed, match="the deleted row would come back") as caught:
             add(root, base, logs, layout, events)
-        assert caught.value.late in late
+        assert caught.value.late
+        assert any(repr(key) in str(caught.value) for key in late)
         assert caught.value.path == base["path"]
         events = [event for event in events if event[0] not in late]
     for row in events:
@@ -70,6 +72,19 @@ def test_a_row_after_a_delete_is_read_or_refused(
     if events:
         logs.append(add(root, base, logs, layout, events))
     assert merged(write_of(root, T4, layout=layout), root, base, logs) == sorted(told.values())
+
+
+def test_a_failure_tells_its_reason_however_long_the_key_is(tmp_path: Path) -> None:
+    """The text of a worker has few facts, and by these the driver knows that it may go on."""
+    key = "k" * 3_000
+    rows = rows_of([{"id": key, "name": "a", "price": 1.0, "ts": 5}])
+    base = insert(write_of(tmp_path, T1, layout=2), rows, "p")
+    logs = [log(write_of(tmp_path, T2, always_delete=True), base, [(key, "", 0, True)])]
+    with pytest.raises(WriteFailed) as caught:
+        add(tmp_path, base, logs, 2, [(key, "late", 3, False)])
+    told = error_from_text(text_with_facts(caught.value))
+    assert isinstance(told, WriteFailed)
+    assert told.late
 
 
 def test_a_late_delete_stays_a_delete(tmp_path: Path) -> None:

@@ -47,8 +47,7 @@ def values_in(row: Row, orders: Orders) -> list[Any]:
 
 
 def forced(row: Row, orders: Orders, always: bool) -> bool:
-    given = values_in(row, orders)
-    no_value = all(value is None for value in given) or (orders == ("n",) and given == [0])
+    no_value = all(row[name] is None for name in orders) or (orders == ("n",) and row["n"] == 0)
     return row[DELETE] and (always or no_value)
 
 

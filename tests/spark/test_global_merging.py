@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.tables import DELETED, INDEX, OPTIONS, TYPE, Lake
+from tests.spark.tables import DELETED, INDEX, OPTIONS, ORDERING, TYPE, Lake
 
 pytestmark = pytest.mark.spark
 
@@ -76,6 +76,30 @@ def test_rows_move_by_the_order_of_their_values(lake: Lake, kind: str, type_of: 
     write(*((at, "new", comes, "y", gone) for at, (_, comes, gone, _) in cases.items()))
     wanted = {at: stays for at, (*_, stays) in cases.items() if stays}
     assert {key: row[1] for key, row in table.rows().items()} == wanted
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("types", ["int, int", "date, bigint"])
+def test_a_row_leaves_its_partition_whatever_types_order_it(
+    lake: Lake, kind: str, types: str
+) -> None:
+    """Among several ordering values null is 0 for an int, but a delete without any wins."""
+    one, other = types.split(", ")
+    columns = f"id long, name string, ts string, ts2 {other}, dt string, {DELETED} boolean"
+    options = {**MOR, **GLOBAL, TYPE: kind, ORDERING: "ts,ts2"}
+    table = lake.table(options=options, ddl=columns)
+
+    def write(*rows: Any) -> None:
+        values = {5: "1970-01-06", 6: "1970-01-07"} if one == "date" else {}
+        frame = table.frame([(n, v, values.get(ts, ts and str(ts)), ts, *more)
+                             for n, v, ts, *more in rows])  # fmt: skip
+        table.write(frame.withColumn("ts", frame["ts"].cast(one)))
+
+    write(*((n, "a", 5, "x", False) for n in range(4)))
+    write((0, "moved", 6, "y", False), (1, "", None, "x", True), (2, "", None, "y", True))
+    assert {key: row[1] for key, row in table.rows().items()} == {0: "moved", 3: "a"}
+    write((0, "back", 6, "x", False))
+    assert {key: row[1] for key, row in table.rows().items()} == {0: "back", 3: "a"}
 
 
 @pytest.mark.parametrize("way_of_death", ["moved", "deleted in two partitions"])

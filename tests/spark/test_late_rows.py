@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -11,14 +12,18 @@ from pyspark.sql import SparkSession
 
 import pyhudi
 from pyhudi.errors import WriteFailed
+from pyhudi.services.compaction import SlicesHere
+from pyhudi.writes import retries
 from pyhudi.writes import write as writing
 from pyhudi.writes.placement.log_looks import forget_logs
+from tests.spark.racing import in_background
 from tests.spark.tables import DELETED, INDEX, VERSION, HudiTable, Lake, model_of, rows_of
 from tests.spark.test_merge_on_read import MOR
-from tests.spark.test_stream_sink import Stream, row
+from tests.spark.test_stream_sink import LONG_S, Stream, row
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
+RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 BUCKETS = {INDEX: "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 INDEXES = {"simple": {}, "bloom": {INDEX: "BLOOM"}, "global": {INDEX: "GLOBAL_SIMPLE"},
            "bucket": BUCKETS}  # fmt: skip
@@ -79,15 +84,22 @@ def test_a_delete_with_an_ordering_value_makes_no_row_late(lake: Lake) -> None:
     assert operations(table) == ["bulk_insert", "upsert", "upsert"]
 
 
-def test_a_statement_brings_a_deleted_key_back(spark: SparkSession, lake: Lake, way: str) -> None:
+@pytest.mark.parametrize("most_races", ["0", "4"])
+def test_a_statement_brings_a_deleted_key_back(
+    spark: SparkSession, lake: Lake, way: str, most_races: str
+) -> None:
     table = lake.table(options=MOR)
     table.write(rows_of(0, 9, "a", 10), "bulk_insert")
     spark.sql(f"DELETE FROM pyhudi.`{table.path}` WHERE id < 3")
     table.frame(rows_of(0, 4, "merged", 4)).createOrReplaceTempView("late")
-    spark.sql(
-        f"MERGE INTO pyhudi.`{table.path}` t USING late s ON t.id = s.id "
-        "WHEN MATCHED THEN UPDATE SET name = 'm', ts = 12 WHEN NOT MATCHED THEN INSERT *"
-    )
+    spark.conf.set(RETRIES, most_races)
+    try:
+        spark.sql(
+            f"MERGE INTO pyhudi.`{table.path}` t USING late s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET name = 'm', ts = 12 WHEN NOT MATCHED THEN INSERT *"
+        )
+    finally:
+        spark.conf.unset(RETRIES)
     rows = [*rows_of(0, 3, "merged", 4), *rows_of(4, 9, "a", 10)]
     assert table.rows() == {**model_of(rows), 3: (3, "m", 12, "2024-01-01")}
 
@@ -117,6 +129,58 @@ def test_it_is_refused_by_name_where_no_compaction_can_run(
         table.write(rows_of(0, 2, "late", 5))
     assert table.rows() == model_of(rows_of(4, 9, "a", 10))
     assert operations(table) == ["bulk_insert", "delete"]
+
+
+@pytest.fixture
+def deleted(lake: Lake) -> HudiTable:
+    """Of nine rows the first four are deleted by logs. Buckets have one group for a key."""
+    table = lake.table(options={**MOR, **BUCKETS})
+    table.write(rows_of(0, 9, "a", 10), "bulk_insert")
+    table.write(rows_of(0, 4, "x", 1), "delete")
+    return table
+
+
+def write_late(table: HudiTable) -> None:
+    table.write(rows_of(0, 2, "late", 5))
+    assert table.rows() == model_of([*rows_of(0, 2, "late", 5), *rows_of(4, 9, "a", 10)])
+    assert operations(table)[2:] == ["compact", "upsert"]
+
+
+def test_another_program_has_compacted_the_logs_in_the_way(
+    deleted: HudiTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = writing.compacted_first
+
+    def second(*given: Any) -> bool:
+        pyhudi.compact(deleted.path)
+        return ours(*given)
+
+    monkeypatch.setattr(writing, "compacted_first", second)
+    write_late(deleted)
+
+
+def test_a_write_waits_for_the_program_that_compacts_the_logs_in_its_way(
+    deleted: HudiTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compact, begun, go = SlicesHere.compact, Event(), Event()
+
+    def held(tasks: SlicesHere, *given: Any) -> Any:
+        begun.set()
+        assert go.wait(LONG_S)
+        return compact(tasks, *given)
+
+    def pause(*given: Any) -> None:
+        go.set()
+        other.result()
+
+    monkeypatch.setattr(SlicesHere, "compact", held)
+    monkeypatch.setattr(retries, "pause", pause)
+    with in_background(pyhudi.compact, deleted.path) as other:
+        assert begun.wait(LONG_S)
+        try:
+            write_late(deleted)
+        finally:
+            go.set()
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

@@ -111,7 +111,7 @@ def test_a_write_that_has_lost_too_often_says_so(world: World) -> None:
 
 @pytest.mark.parametrize("once", [False, True])
 def test_a_key_taken_for_another_is_looked_up_and_written_again(world: World, once: bool) -> None:
-    taken = WriteFailed("Another key has its hash.", misplaced="7")
+    taken = WriteFailed("Another key has its hash.", misplaced=True)
     attempt, seen = failing(taken)
     again = retries(world, most=0, once=once)
     assert again.run(attempt, world.table()) is DONE
@@ -121,14 +121,14 @@ def test_a_key_taken_for_another_is_looked_up_and_written_again(world: World, on
 
 
 def test_a_key_that_only_a_log_has_is_told(world: World) -> None:
-    attempt, seen = failing(*[WriteFailed("Not there.", misplaced="7") for _ in range(3)])
+    attempt, seen = failing(*[WriteFailed("Not there.", misplaced=True) for _ in range(3)])
     with pytest.raises(WriteFailed):
         retries(world).run(attempt, world.table())
     assert len(seen) == 2
 
 
-LATE_ROW = WriteFailed("It came too late.", late="7", path="p/f.parquet")
-COPIED = UnsupportedTable("The file has the key twice.", copied="7")
+LATE_ROW = WriteFailed("It came too late.", late=True, path="p/f.parquet")
+COPIED = UnsupportedTable("The file has the key twice.", copied=True)
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,36 @@ def test_rows_of_a_statement_are_computed_again_after_that_compaction(world: Wor
     attempt, seen = failing(LATE_ROW)
     again = retries(world, once=True)
     again.count.deleting = frozenset({("p", FileId("f"))})
-    with pytest.raises(CommitConflict, match="Run it again"):
+    with pytest.raises(CommitConflict, match="Run it again") as late:
         replace(again, compact=lambda table, groups: True).run(attempt, world.table())
     assert len(seen) == 1
+    assert retries(world, most=0, once=True).evaluated_in_ms(world.table(), late.value) == 0
+    again.count.retries = 3 + MOST_COMPACTIONS
+    assert again.evaluated_in_ms(world.table(), late.value) is None
+
+
+@pytest.mark.parametrize(("most", "seen_in_all"), [(0, 1), (6, 6)])
+def test_a_write_waits_for_others_who_compact_the_logs_in_its_way(
+    world: World, most: int, seen_in_all: int
+) -> None:
+    """Its waits count as lost races, and are no compactions."""
+    attempt, seen = failing(*[LATE_ROW] * 5)
+    again = retries(world, most=most)
+    again.count.deleting = frozenset({("p", FileId("f"))})
+
+    def busy(table: Table, named: frozenset[Group]) -> bool:
+        raise CommitConflict("Another program runs the compaction.", pending=True)
+
+    patient = replace(again, compact=busy)
+    if most:
+        assert patient.run(attempt, world.table()) is DONE
+    else:
+        with pytest.raises(WriteFailed, match="too late"):
+            patient.run(attempt, world.table())
+    assert len(seen) == seen_in_all
+    assert again.count.retries == len(world.clock.slept) == seen_in_all - 1
+    with pytest.raises(CommitConflict, match="Another program"):
+        replace(patient, once=True).run(failing(LATE_ROW)[0], world.table())
 
 
 @pytest.mark.parametrize("compacts", [False, True])

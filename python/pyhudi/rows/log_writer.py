@@ -153,7 +153,7 @@ class LogAppend:
             "back. Nothing was committed. Compact the table first (CALL run_compaction, or "
             "pyhudi.compact), then run it again.",
             path=path,
-            late=key,
+            late=True,
         )
 
     def _check_known(self, rest: pa.Table) -> None:
@@ -169,7 +169,7 @@ class LogAppend:
             f"The key {key!r} was taken for one of '{path}', which does not have it. Nothing was "
             "committed. If only a log has the key, compact the table, then run it again.",
             path=path,
-            misplaced=key,
+            misplaced=True,
         )
 
     def _refused(self, key: str) -> UnsupportedTable:
@@ -182,7 +182,7 @@ class LogAppend:
             "coordination needs another hoodie.write.concurrency.mode for it, too.",
             feature="logs of a key that a base file has more than once",
             path=path,
-            copied=key,
+            copied=True,
         )
 
 

@@ -42,7 +42,7 @@ def forced_deletes(spec: WriteSpec, incoming: pa.Table) -> Mask:
     deletes = as_mask(incoming.column(DELETE))
     if spec.always_delete:
         return deletes
-    return deletes & valueless([_comparable(incoming, name) for name in spec.ordering_columns])
+    return deletes & valueless([ordering_values(incoming, name) for name in spec.ordering_columns])
 
 
 def ordering_roots(spec: WriteSpec) -> list[str]:

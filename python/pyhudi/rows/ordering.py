@@ -29,11 +29,12 @@ def comparable(values: Values) -> Values:
 
 
 def valueless(columns: Sequence[Values]) -> Mask:
-    """For each row of ``comparable`` columns whether it has no ordering value, so that a delete
-    always wins: all its values are null, or its only one is the int 0.
+    """For each row whether it has no ordering value, so that a delete always wins: all its values
+    are null, or its only one is the int 0.
     """
     if len(columns) == 1 and _is_int(columns[0].type):
-        return np.asarray(pc.equal(columns[0].cast(pa.int32()), 0), dtype=np.bool_)
+        zero = pc.equal(columns[0].cast(pa.int32()), 0)
+        return np.asarray(pc.fill_null(zero, True), dtype=np.bool_)
     absent: Mask = np.all([np.asarray(each.is_null()) for each in columns], axis=0)
     return absent
 

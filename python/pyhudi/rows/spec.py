@@ -216,8 +216,7 @@ class WriteSpec(ByValue):
     match_keys: bool = True
     """Whether incoming keys are looked up in the base file; ``False``: appended (inserts)."""
     always_delete: bool = False
-    """Rows marked as deleted always win, whatever their ordering value: those of the operation
-    ``delete``, and of a statement, which has seen the row that it deletes."""
+    """Rows marked as deleted always win, whatever their ordering value (operation ``delete``)."""
     memory_bytes: int = 96 << 20
     max_open_files: int = 32
     markers: MarkersPlace | None = None

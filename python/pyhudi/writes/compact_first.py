@@ -1,4 +1,7 @@
-"""The compaction of logs that cannot take a row of a write (``rows/log_writer.py``)."""
+"""The compaction of logs that cannot take a row of a write (``rows/log_writer.py``).
+
+Another program may compact them at the same time. Then the write waits for it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import logging
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions
-from pyhudi.errors import HudiError
+from pyhudi.errors import CommitConflict, HudiError, LockTimeout
 from pyhudi.services.compaction import Compaction, CompactionFate, SliceTasks, compacted
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.conflicts.comparison import Group
@@ -21,17 +24,31 @@ def compacted_first(
     tasks: SliceTasks,
     groups: frozenset[Group],
 ) -> bool:
-    """Compact ``groups``, whatever the options say of compactions; whether any was.
+    """Compact ``groups``, whatever the options say of compactions; whether logs went.
 
-    A failure is only logged: the write then fails with its own error.
+    They may have gone before. ``CommitConflict`` if others are in the way. Another failure is only
+    logged: the write then fails with its own error.
     """
     table = open_table(table.storage)
     place = runtime.filesystem(table.storage.root)
     run = Compaction(runtime.writer(table, options), options, place, tasks, groups=groups)
     try:
         done = compacted(run)
+    except (CommitConflict, LockTimeout) as error:
+        raise _busy(table, str(error)) from error
     except HudiError as error:
         log.warning("%s: logs in the way could not be compacted: %s", table.config.name, error)
         return False
-    taken = {(each.partition, each.file_group): each.fate for each in done}
-    return any(taken.get(group) is CompactionFate.COMPACTED for group in groups)
+    asked = [each for each in done if (each.partition, each.file_group) in groups]
+    if asked and all(each.fate is CompactionFate.LEFT for each in asked):
+        raise _busy(table, asked[0].why)
+    return True
+
+
+def _busy(table: Table, why: str) -> CommitConflict:
+    return CommitConflict(
+        f"The logs of {table.config.name} cannot take a row, and they cannot be compacted now: "
+        f"{why.rstrip('.')}. Nothing of this write is visible. Run it again once that has ended.",
+        path=table.storage.root,
+        pending=True,
+    )

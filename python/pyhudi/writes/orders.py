@@ -51,7 +51,7 @@ def write_spec(write: Write) -> WriteSpec:
         bloom=bloom_spec(options) if write.index.filtered else None,
         combine=combines(write),
         match_keys=write.operation not in INSERTS,
-        always_delete=write.operation is Operation.DELETE or write.prepared.changes is not None,
+        always_delete=write.operation is Operation.DELETE,
         change_log=change_log_spec(config, write.prepared.schema),
         layout=config.layout,
         keys_known=not write.index.hashed,

@@ -70,7 +70,8 @@ class Retries:
 
     ``writer`` gives the process as a writer of a table, ``epoch`` is the micro-batch that is
     written. ``once``: the rows were read from the table, so they cannot be written a second time.
-    ``compact`` compacts file groups whose logs cannot take a row, and says whether it has.
+    ``compact`` compacts file groups whose logs cannot take a row, and says whether it could. It
+    raises ``CommitConflict`` if others are in the way.
     """
 
     clock: Clock
@@ -111,8 +112,8 @@ class Retries:
                     self.count.sure = True
                     table = open_table(table.storage)
                 elif (groups := self._in_the_way(failed)) and compactions < MOST_COMPACTIONS:
-                    compactions += 1
-                    table = self._compacted(table, failed, groups)
+                    compactions += self._compacted(table, failed, groups)
+                    table = open_table(table.storage)
                 else:
                     raise
             again = True
@@ -121,31 +122,47 @@ class Retries:
     def _in_the_way(self, failed: WriteFailed | UnsupportedTable) -> frozenset[Group]:
         """The file groups whose logs cannot take a row, but their base files could."""
         if isinstance(failed, UnsupportedTable):
-            return frozenset() if failed.copied is None else self.count.logged
-        if failed.late is not None:
+            return self.count.logged if failed.copied else frozenset()
+        if failed.late:
             return self.count.deleting
-        return frozenset() if failed.misplaced is None else self.count.logged
+        return self.count.logged if failed.misplaced else frozenset()
 
     def _compacted(
         self, table: Table, failed: WriteFailed | UnsupportedTable, groups: frozenset[Group]
-    ) -> Table:
-        """The table after a compaction of ``groups``; ``failed`` if nothing was compacted."""
-        if not self.compact(table, groups):
-            raise failed
+    ) -> int:
+        """How often ``groups`` were compacted: 0 after a pause if others were in the way.
+
+        ``failed`` if they cannot be compacted.
+        """
+        try:
+            if not self.compact(table, groups):
+                raise failed
+        except CommitConflict as busy:
+            if self.once:
+                raise
+            if self.count.retries == self.most:
+                raise failed from busy
+            pause(self.clock, self.pause_ms(busy) / 1000)
+            self.count.retries += 1
+            return 0
         log.warning("%s The logs were compacted now, and it is tried again.", failed)
         if self.once:
             raise CommitConflict(
                 f"The logs of {table.config.name} could not take a row, so they were compacted "
                 "first. Nothing of this write is visible. Run it again.",
                 path=failed.path,
+                compacted=True,
             ) from failed
-        return open_table(table.storage)
+        return 1
 
     def evaluated_in_ms(self, table: Table, late: Race) -> int | None:
         """The pause before a statement that reads its own table is evaluated again; None: never.
 
-        That is after a lost race, and for an epoch whenever ``run`` would try it again.
+        That is after a lost race, and for an epoch whenever ``run`` would try it again. After a
+        compaction of logs in its way it does not depend on how many races may be lost.
         """
+        if isinstance(late, CommitConflict) and late.compacted:
+            return 0 if self.count.retries < self.most + MOST_COMPACTIONS else None
         if self.count.retries >= self.most:
             return None
         if isinstance(late, CommitConflict):

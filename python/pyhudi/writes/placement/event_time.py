@@ -49,7 +49,7 @@ def forced(write: Write, rows: DataFrame) -> Column:
     zero = _zero(_kind(rows, values[0]))
     if len(values) == 1 and zero is not None:
         return F.col(DELETE) & (F.coalesce(values[0], zero) == zero)
-    nulls = [_comparable(rows, value).isNull() for value in values]
+    nulls = [value.isNull() for value in values]
     return reduce(lambda a, b: a & b, nulls, F.col(DELETE))
 
 
