@@ -49,7 +49,12 @@ FIRST: list[Row] = [(n, "first", 10, "x") for n in range(6)]
 
 
 @pytest.mark.parametrize(
-    ("version", "deleting"), [("9", "hudi-1.2.0"), ("9", "pyhudi"), ("6", "hudi-1.2.0")]
+    ("version", "deleting"),
+    [
+        ("9", "pyhudi"),
+        ("6", "hudi-1.2.0"),
+        pytest.param("9", "hudi-1.2.0", marks=pytest.mark.matrix),
+    ],
 )
 def test_a_late_row_is_there_and_the_deleted_one_is_not(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: str, deleting: str
@@ -82,7 +87,7 @@ def test_apache_hudi_itself_shows_the_deleted_row_again(
         assert seen(reader, table) == set(FIRST), f"by {reader}"
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.matrix), "9"])
 def test_rows_move_out_of_groups_with_logs(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: str
 ) -> None:

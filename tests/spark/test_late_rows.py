@@ -34,17 +34,16 @@ def operations(table: HudiTable) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("version", "index", "way"),
+    ("version", "index", "way", "new_process"),
     [
-        ("9", "simple", "collected"),
-        ("9", "bucket", "distributed"),
-        ("6", "global", "distributed"),
-        ("8", "bloom", "distributed"),
-        ("6", "bucket", "distributed"),
+        ("9", "simple", "collected", False),
+        ("9", "bucket", "distributed", True),
+        ("6", "global", "distributed", True),
+        ("8", "bloom", "distributed", False),
+        ("6", "bucket", "distributed", False),
     ],
     indirect=["way"],
 )
-@pytest.mark.parametrize("new_process", [False, True])
 def test_a_late_row_of_a_deleted_key_is_written(
     lake: Lake, way: str, version: str, index: str, new_process: bool
 ) -> None:
