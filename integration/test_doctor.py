@@ -6,7 +6,7 @@ doctor repairs, and those with logs that it leaves alone, and writes ``docs/doct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +184,16 @@ def good(
     return whole[broken.base]
 
 
+def begun(
+    broken: Broken, root: Path, readers: Sequence[Any], good: Rows, lines: list[Line]
+) -> Line:
+    """A new line of the page, with what ``readers`` see of the broken table."""
+    line = Line(broken)
+    lines.append(line)
+    line.before = [seen(reader, root, good) for reader in readers]
+    return line
+
+
 @pytest.mark.parametrize("broken", list(cases(REPAIRED)))
 def test_all_read_and_apache_hudi_writes_what_the_doctor_has_repaired(
     peers: Callable[[str], SparkPeer],
@@ -196,9 +206,7 @@ def test_all_read_and_apache_hudi_writes_what_the_doctor_has_repaired(
     hudi = peers("hudi-1.2.0")
     readers = [InProcess(), hudi, hudi_rs]
     root = broken.make(tmp_path)
-    line = Line(broken)
-    lines.append(line)
-    line.before = [seen(reader, root, good) for reader in readers]
+    line = begun(broken, root, readers, good, lines)
 
     done = package.doctor(str(root), dry_run=False, **dict(broken.more))  # type: ignore[arg-type]
 
@@ -224,10 +232,8 @@ def test_the_page_says_what_the_doctor_tells_of_logs_and_leaves_alone(
     broken: Broken,
 ) -> None:
     root = broken.make(tmp_path)
-    line = Line(broken)
-    lines.append(line)
     readers = [InProcess(), peers("hudi-1.2.0"), hudi_rs]
-    line.before = [seen(reader, root, good) for reader in readers]
+    line = begun(broken, root, readers, good, lines)
 
     done = package.doctor(str(root), dry_run=False, **dict(broken.more))  # type: ignore[arg-type]
 

@@ -140,8 +140,13 @@ def newest_events(spec: MergeSpec, parts: Sequence[LogPart], instant: str) -> Ne
 def forced_deletes(spec: MergeSpec, part: LogPart) -> np.ndarray:
     """For each row of a block whether it is a delete that wins in any case, by event time."""
     found, always = part.ordering(spec)
-    gone = valueless([comparable(values) for values in found])
-    forced: np.ndarray = (np.asarray(always) | gone) & part.taken_away(spec)
+    values = [comparable(each) for each in found]
+    return _forced(values, np.asarray(always), part.taken_away(spec))
+
+
+def _forced(found: Sequence[pa.Array], always: np.ndarray, gone: np.ndarray) -> np.ndarray:
+    """Which rows win in any case, by their ``comparable`` ordering values and what is ``gone``."""
+    forced: np.ndarray = always | (valueless(found) & gone)
     return forced
 
 
@@ -234,8 +239,7 @@ def _compared(
         found = [comparable(values.take(pa.array(own))) for values in found]
         for column, values in zip(columns, found, strict=True):
             column.append(values)
-        gone = valueless(found) & part.taken_away(spec)[own]
-        forced.append(np.asarray(always)[own] | gone)
+        forced.append(_forced(found, np.asarray(always)[own], part.taken_away(spec)[own]))
         deletes.append(np.full(len(own), part.deletes))
     return columns, np.concatenate(forced), np.concatenate(deletes)
 

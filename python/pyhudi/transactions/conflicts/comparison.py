@@ -73,7 +73,7 @@ def judge(ours: Footprint, theirs: Footprint) -> Verdict:
     """Compare by file group; the first rule that finds an overlap decides."""
     both = ours.updated & theirs.updated
     if both:
-        return Verdict(ours, theirs, "both changed the same file groups", _names(both))
+        return Verdict(ours, theirs, "both changed the same file groups", group_names(both))
     return _by_bucket(ours, theirs)
 
 
@@ -109,7 +109,7 @@ def _unless_swept(
     both = (ours.rebased & theirs.compacted) | (ours.compacted & theirs.rebased)
     if both:
         rule = "both wrote base files of the same file groups"
-        return Verdict(ours, theirs, rule, _names(both))
+        return Verdict(ours, theirs, rule, group_names(both))
     swept = (ours.partitions & theirs.replaced_partitions) | (
         theirs.partitions & ours.replaced_partitions
     )
@@ -211,5 +211,6 @@ def _paths(partitions: frozenset[str]) -> tuple[str, ...]:
     return tuple(map(_name, sorted(partitions)))
 
 
-def _names(groups: frozenset[Group]) -> tuple[str, ...]:
+def group_names(groups: frozenset[Group]) -> tuple[str, ...]:
+    """How messages call file groups, in order."""
     return tuple(f"{p}/{g}" if p else g for p, g in sorted(groups))

@@ -14,7 +14,7 @@ from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.table_config import MergeMode
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts.comparison import Group
+from pyhudi.transactions.conflicts.comparison import Group, group_names
 from pyhudi.transactions.conflicts.meanwhile import RETRY, Meanwhile
 from pyhudi.transactions.conflicts.ordering_types import ALWAYS
 
@@ -47,9 +47,8 @@ def _check_base(
 ) -> None:
     slices = table.view(now).slices(partitions={partition for partition, _ in both})
     based = {(each.partition_path, each.file_id) for each in slices if each.base is not None}
-    overlap = sorted(both & based)
-    if overlap:
-        names = tuple(f"{path}/{file_id}" if path else file_id for path, file_id in overlap)
+    names = group_names(both & based)
+    if names:
         raise CommitConflict(
             f"Write {instant} and {theirs.time} changed the same file groups at once, and one of "
             "them deletes: by event time a row above a delete may bring the deleted row back: "
