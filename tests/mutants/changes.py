@@ -513,6 +513,18 @@ CHANGES: Final = (
                 ("test_a_row_above_a_delete_that_it_has_not_seen_is_a_conflict",),
             ),
             Mutant(
+                "a row passes by the deletes of a statement that it has not seen",
+                "may_force",
+                (("return deletes and", "return False and deletes and"),),
+                ("test_a_row_above_a_delete_that_it_has_not_seen_is_a_conflict",),
+            ),
+            Mutant(
+                "a log does not count its deletes that always win",
+                "LogFileWriter.add",
+                (("int(forced_deletes(self._files.spec, rows).sum())", "0"),),
+                ("test_a_log_counts_its_deletes_that_always_win",),
+            ),
+            Mutant(
                 "a statement passes by logs that came since",
                 "_attempt",
                 (("logs_pass=False", "logs_pass=True"),),

@@ -280,6 +280,23 @@ def test_positions_tell_the_rows_of_a_key_apart_if_the_base_file_stays(tmp_path:
     assert plain["copies"] == 0
 
 
+@pytest.mark.parametrize(
+    ("more", "forced"),
+    [
+        ({"merge_mode": EVENT_TIME, "ordering_columns": ("ts",)}, 1),
+        ({"merge_mode": EVENT_TIME, "ordering_columns": ("ts",), "always_delete": True}, 2),
+        ({"merge_mode": COMMIT_TIME, "ordering_columns": ("ts",)}, 0),
+    ],
+    ids=["event time", "operation delete", "commit time"],
+)
+def test_a_log_counts_its_deletes_that_always_win(
+    tmp_path: Path, more: dict[str, Any], forced: int
+) -> None:
+    events = [("a", "", None, True), ("b", "", 7, True), ("c", "new", None, False)]
+    stat = log(write_of(tmp_path, T2, **more), base_of(tmp_path, 2), events)
+    assert (stat["num_deletes"], stat["forced"]) == (2, forced)
+
+
 @pytest.mark.parametrize("layout", [1, 2])
 def test_a_key_that_a_base_file_has_twice_is_refused_if_that_cannot_be_written_anew(
     tmp_path: Path, layout: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyhudi.spark import write_handlers
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import open_table
+from pyhudi.transactions.transaction import Transaction
 from pyhudi.writes.write import write_changes
 from tests.spark.racing import SlowInput, in_background
 from tests.spark.tables import INDEX, OPTIONS, TYPE, HudiTable, Lake, refused
@@ -108,6 +110,39 @@ def test_a_delete_below_a_late_row_does_not_bring_the_deleted_one_back(
     late, again = [row(0, "late", 5)], {"hoodie.write.num.retries.on.conflict.failures": "1"}
     race(table, tmp_path / "1", [row(0, "", 1)], lambda: table.write(late), "delete", **again)
     assert names(table) == {1: "first"}
+
+
+def test_a_late_row_above_the_delete_of_a_statement_does_not_bring_the_deleted_one_back(
+    spark: SparkSession,
+    lake: Lake,
+    tmp_path: Path,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = made(lake)
+    table.write([row(0, "first", 10), row(1, "first", 10)], "insert")
+    pyhudi.compact(table.path)
+    index = ", ".join(f"'{key}' = '{text}'" for key, text in NON_BLOCKING.items() if key != TYPE)
+    spark.sql(f"create table {name} using pyhudi location '{table.path}' tblproperties ({index})")
+    late = SlowInput(table.frame([row(0, "late", 5)]), tmp_path / "late")
+    again = {"hoodie.write.num.retries.on.conflict.failures": "1"}
+    seal, begun = Transaction.seal, list[Future[None]]()
+    with ThreadPoolExecutor(1) as pool:
+
+        def sealed(transaction: Transaction, *given: Any) -> None:
+            if not begun:
+                begun.append(pool.submit(table.write, late.df, "upsert", **again))
+                late.wait_until_read()
+            seal(transaction, *given)
+
+        monkeypatch.setattr(Transaction, "seal", sealed)
+        spark.sql(
+            f"merge into {name} t using (select 0 id) s on t.id = s.id when matched then delete"
+        )
+        assert names(table) == {1: "first"}
+        late.go()
+        begun[0].result()
+    assert names(table) == {0: "late", 1: "first"}
 
 
 @pytest.mark.parametrize("compacts", [False, True], ids=["logs", "compacted"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -22,6 +22,7 @@ from pyhudi.transactions.conflicts.comparison import (
     footprint,
     footprint_of,
 )
+from pyhudi.transactions.conflicts.deletes import FORCED_KEY
 from pyhudi.transactions.transaction import Transaction
 from pyhudi.transactions.writer import WriterPolicy
 from tests.transactions.world import NEVER, World, put_instant
@@ -102,8 +103,9 @@ def committed(
     *stats: WriteStat,
     bucketed: bool = True,
     operation: str = "UPSERT",
+    extra: Mapping[str, str] | None = None,
 ) -> None:
-    metadata = CommitMetadata(operation, stats)
+    metadata = CommitMetadata(operation, stats, extra or {})
     running.inflight(None)
     running.seal(lambda timeout_s: True, [])
     running.commit(metadata, footprint(running.who, metadata, frozenset(), bucketed))
@@ -150,11 +152,11 @@ def test_a_pending_compaction_of_a_later_log_is_a_conflict_where_the_order_decid
 
 @pytest.mark.parametrize(
     ("ordered", "deletes"),
-    [(True, 0), (False, 0), (False, 1)],
-    ids=["commit time", "event time", "event time with deletes"],
+    [(True, None), (False, None), (False, "true"), (False, "false")],
+    ids=["commit time", "event time", "deletes that always win", "deletes with ordering values"],
 )
 def test_the_commit_looks_at_the_order_only_where_it_decides(
-    new_world: Callable[..., World], ordered: bool, deletes: int
+    new_world: Callable[..., World], ordered: bool, deletes: str | None
 ) -> None:
     """A delete may have no ordering value, and then it always wins."""
     world = logged_world(new_world)
@@ -164,12 +166,13 @@ def test_the_commit_looks_at_the_order_only_where_it_decides(
     committed(world, fast, log(time=fast.instant))
     slow.ordered = ordered
     plan(world, world.writer().next_time(world.table().timeline()), fast.instant)
-    stat = replace(log(time=slow.instant), num_deletes=deletes)
-    if not ordered and not deletes:
-        committed(world, slow, stat)
+    stat = replace(log(time=slow.instant), num_deletes=int(deletes is not None))
+    extra = {} if deletes is None else {FORCED_KEY: deletes}
+    if not ordered and deletes != "true":
+        committed(world, slow, stat, extra=extra)
         return
     with pytest.raises(CommitConflict, match="which rows win would change"):
-        committed(world, slow, stat)
+        committed(world, slow, stat, extra=extra)
     late = world.begin(policy=policy, action=Action.DELTACOMMIT)
     committed(world, late, log(time=late.instant))
 
@@ -183,10 +186,17 @@ def based_world(new_world: Callable[..., World], order: str) -> tuple[World, Wri
     return world, replace(NEVER, conflicts=passing(ConflictRule.SIMPLE))
 
 
-def stored(world: World, running: Transaction, stat: WriteStat, operation: str = "UPSERT") -> None:
-    """Commit ``stat`` with a file at its path."""
+def stored(
+    world: World,
+    running: Transaction,
+    stat: WriteStat,
+    operation: str = "UPSERT",
+    forced: str | None = None,
+) -> None:
+    """Commit ``stat`` with a file at its path, and whether its deletes are ``forced``."""
     world.memory.put_if_absent(stat.path, b"a file")
-    committed(world, running, stat, operation=operation)
+    extra = {} if forced is None else {FORCED_KEY: forced}
+    committed(world, running, stat, operation=operation, extra=extra)
 
 
 EVENT_TIME = "EVENT_TIME_ORDERING"
@@ -194,20 +204,33 @@ EVENT_TIME = "EVENT_TIME_ORDERING"
 
 @pytest.mark.parametrize("deletes_last", [False, True], ids=["row last", "delete last"])
 @pytest.mark.parametrize("order", [EVENT_TIME, "COMMIT_TIME_ORDERING"])
+@pytest.mark.parametrize(
+    ("operation", "forced"),
+    [("DELETE", None), ("UPSERT", "true"), ("UPSERT", None), ("UPSERT", "false")],
+    ids=["a delete", "a statement with deletes", "Apache Hudi's", "deletes with ordering values"],
+)
 def test_a_row_above_a_delete_that_it_has_not_seen_is_a_conflict(
-    new_world: Callable[..., World], order: str, deletes_last: bool
+    new_world: Callable[..., World],
+    order: str,
+    deletes_last: bool,
+    operation: str,
+    forced: str | None,
 ) -> None:
     """The deleted row of the base file could be back."""
     world, policy = based_world(new_world, order)
     delete, row = (world.begin(policy=policy, action=Action.DELTACOMMIT) for _ in range(2))
-    writes = [(delete, "DELETE"), (row, "UPSERT")]
-    (fast, its), (slow, other) = writes[::-1] if deletes_last else writes
-    stored(world, fast, log(time=fast.instant), its)
-    if order == EVENT_TIME:
+    deletes = replace(log(time=delete.instant), num_deletes=1)
+    writes: list[Callable[[], None]] = [
+        lambda: stored(world, delete, deletes, operation, forced),
+        lambda: stored(world, row, log(time=row.instant)),
+    ]
+    fast, slow = writes[::-1] if deletes_last else writes
+    fast()
+    if order == EVENT_TIME and forced != "false":
         with pytest.raises(CommitConflict, match="may bring the deleted row back: a/00000003"):
-            stored(world, slow, log(time=slow.instant), other)
+            slow()
     else:
-        stored(world, slow, log(time=slow.instant), other)
+        slow()
 
 
 @pytest.mark.parametrize("deletes_last", [False, True], ids=["row last", "delete last"])

@@ -41,12 +41,14 @@ from pyhudi.rows.task import Task
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of rows of one file, by what happened to them; ``writes`` counts all its rows."""
+    """Numbers of rows of one file, by what happened to them; ``writes`` counts all its rows,
+    ``forced`` the deletes of a log that win in any case."""
 
     writes: int = 0
     inserts: int = 0
     updates: int = 0
     deletes: int = 0
+    forced: int = 0
 
 
 class Unfinished(Protocol):

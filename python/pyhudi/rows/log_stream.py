@@ -65,6 +65,7 @@ class LogStream:
             "num_inserts": counts.inserts,
             "num_updates": counts.updates,
             "num_deletes": counts.deletes,
+            "forced": counts.forced,
             "file_size_bytes": size,
             "marker": self._marker.kind.value,
             "log_version": plan.log_version,

@@ -26,7 +26,7 @@ from pyhudi.rows.late_rows import LateRows
 from pyhudi.rows.log_spec import LoggedSlices
 from pyhudi.rows.log_stream import BLOCK_BYTES, LogStream
 from pyhudi.rows.merge import Merge
-from pyhudi.rows.merge_rules import Positions, as_mask, ordering_values
+from pyhudi.rows.merge_rules import Positions, as_mask, forced_deletes, ordering_values
 from pyhudi.rows.meta_columns import TEXT, constant
 from pyhudi.rows.old_file import OldFile
 from pyhudi.rows.ordering import Mask
@@ -35,7 +35,6 @@ from pyhudi.rows.spec import (
     BY_POSITION,
     COMMIT_TIME_COLUMN,
     DELETE,
-    EVENT_TIME,
     FILE_NAME_COLUMN,
     KEY_COLUMN,
     PARTITION_COLUMN,
@@ -228,6 +227,8 @@ class LogFileWriter:
         if DELETE in rows.column_names:
             deleted = as_mask(rows.column(DELETE))
             self.counts.deletes += int(deleted.sum())
+            if self._files.spec.by_event_time:
+                self.counts.forced += int(forced_deletes(self._files.spec, rows).sum())
             written -= int(deleted.sum())
             rows = rows.drop_columns([DELETE])
             if deleted.any():
@@ -296,7 +297,7 @@ class LogFileWriter:
         By commit time it has none: Apache Hudi 1.2.0 fails to read several values there.
         """
         spec = self._files.spec
-        decide = spec.merge_mode == EVENT_TIME and not spec.always_delete
+        decide = spec.by_event_time and not spec.always_delete
         return list(spec.ordering_columns) if decide else []
 
     def _flush(self) -> None:

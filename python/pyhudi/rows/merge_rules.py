@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.rows.ordering import Mask, Values, comparable, valueless
-from pyhudi.rows.spec import DELETE, EVENT_TIME, KEY_COLUMN, WriteSpec
+from pyhudi.rows.spec import DELETE, KEY_COLUMN, WriteSpec
 
 Positions = npt.NDArray[np.int64]
 
@@ -23,7 +23,7 @@ def incoming_wins(spec: WriteSpec, incoming: pa.Table, old: pa.Table) -> Mask | 
 
     Both tables have the ordering columns; ``incoming`` may have ``_pyhudi_delete``.
     """
-    if spec.merge_mode != EVENT_TIME or not spec.ordering_columns:
+    if not spec.by_event_time:
         return None
     wins = np.zeros(incoming.num_rows, dtype=np.bool_)
     tied = np.ones(incoming.num_rows, dtype=np.bool_)
@@ -80,7 +80,7 @@ def _ranking(spec: WriteSpec, rivals: pa.Table, codes: Positions) -> Positions:
     """Positions sorted by key and, within a key, from the weakest row to the winner."""
     by = [("code", "ascending")]
     columns = {"code": pa.array(codes)}
-    if spec.merge_mode == EVENT_TIME and spec.ordering_columns:
+    if spec.by_event_time:
         if DELETE in rivals.column_names:
             columns["forced"] = pa.array(forced_deletes(spec, rivals).astype(np.int8))
             by.append(("forced", "ascending"))

@@ -57,11 +57,13 @@ STAT_SCHEMA = pa.schema(
         ("change_log_bytes", pa.int64()),
         ("log_version", pa.int64()),
         ("copies", pa.int64()),
+        ("forced", pa.int64()),
     ]
 )
 """One row per base file written, with its change log, or per log file, which has a version; paths
 are relative to the table, ``marker`` is CREATE, MERGE or APPEND. ``copies`` is 1 for a log that
-changes a key which the base file has more than once."""
+changes a key which the base file has more than once, ``forced`` the number of a log's deletes
+that win in any case, by event time (spec/merging.md R1)."""
 
 STAT_DDL = ", ".join(
     f"{column.name} {'string' if pa.types.is_string(column.type) else 'bigint'}"
@@ -228,3 +230,8 @@ class WriteSpec(ByValue):
     """Of the timeline; a log of layout 1 is named by its slice, and has no positions."""
     keys_known: bool = False
     """Rows come to a log only if the base file has their keys, since the index looks them up."""
+
+    @property
+    def by_event_time(self) -> bool:
+        """Whether ordering values decide which row of a key wins."""
+        return self.merge_mode == EVENT_TIME and bool(self.ordering_columns)

@@ -35,7 +35,7 @@ from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.conflicts.clustering_plans import leave_plans
 from pyhudi.transactions.conflicts.compactions import check_compactions, check_order
 from pyhudi.transactions.conflicts.comparison import Footprint, Group, buckets_of
-from pyhudi.transactions.conflicts.deletes import check_deletes
+from pyhudi.transactions.conflicts.deletes import check_deletes, may_force
 from pyhudi.transactions.conflicts.early import check_running
 from pyhudi.transactions.conflicts.judgement import (
     TheirCheck,
@@ -318,8 +318,7 @@ class Transaction(RunningInstant):
             metadata = replace(metadata, extra={**metadata.extra, **MARK})
         self._check_conflicts(now, footprint, check_theirs)
         check_compactions(table, loaded, now, self.instant, metadata, self.revived)
-        deletes = any(stat.num_deletes for stat in metadata.stats)  # perhaps some that always win
-        if policy.conflicts.logs_pass and (self.ordered or deletes):
+        if policy.conflicts.logs_pass and (self.ordered or may_force(metadata)):
             check_order(table, now, self.instant, metadata)
         if policy.conflicts.logs_pass:
             check_deletes(table, loaded, now, self.instant, metadata)

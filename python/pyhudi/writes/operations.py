@@ -16,6 +16,7 @@ from pyhudi.index.kinds import kind_of
 from pyhudi.services.clustering import Clustering
 from pyhudi.services.reversal import put_back
 from pyhudi.transactions.conflicts.comparison import Footprint, footprint
+from pyhudi.transactions.conflicts.deletes import FORCED_KEY
 from pyhudi.transactions.transaction import Committed
 from pyhudi.writes.arrival import NothingArrived
 from pyhudi.writes.cluster_stage import SparkTasks
@@ -26,6 +27,7 @@ from pyhudi.writes.key_lookup import learn
 from pyhudi.writes.named_slices import naming_slices
 from pyhudi.writes.orders import combines, combining
 from pyhudi.writes.overwrites import Overwriting, PartitionsDeleted
+from pyhudi.writes.placement.event_time import by_event_time
 from pyhudi.writes.plan import Replaced, Way
 from pyhudi.writes.retries import most_retries
 from pyhudi.writes.single_pass import SinglePass
@@ -123,6 +125,9 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
     if write.kept.retries:
         most = most_retries(write.options.conflict_retries, transaction.epoch)
         extra[RETRIES_KEY] = f"{write.kept.retries} of {most}"
+    logs = [file for file in written.files if file.log_version is not None]
+    if by_event_time(write) and any(log.num_deletes for log in logs):
+        extra[FORCED_KEY] = str(written.forced).lower()
     metadata = CommitMetadata(
         write.operation.value.upper(),
         naming_slices(write, written.files),

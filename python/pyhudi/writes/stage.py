@@ -44,17 +44,20 @@ def tracked_key(root: str, instant: InstantTime) -> str:
 class Written:
     """The result of a write stage; ``staged``: Spark tasks did it, and they must end before the
     commit. ``leaning`` are the groups whose logs need their base file to stay: it has a key more
-    than once, and positions alone tell its rows apart."""
+    than once, and positions alone tell its rows apart. ``forced``: some of its deletes in logs win
+    in any case, by event time."""
 
     files: tuple[WriteStat, ...] = ()
     staged: bool = False
     leaning: frozenset[Group] = frozenset()
+    forced: bool = False
 
     @classmethod
     def of(cls, rows: Sequence[dict[str, Any]], staged: bool) -> Written:
         """From the workers' rows of ``STAT_SCHEMA``."""
         leaning = {(r["partition_path"], FileId(r["file_id"])) for r in rows if r["copies"]}
-        return cls(tuple(map(stat_of, rows)), staged, frozenset(leaning))
+        forced = any(row["forced"] for row in rows)
+        return cls(tuple(map(stat_of, rows)), staged, frozenset(leaning), forced)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ sees the delete avoids it (``rows/late_rows.py``); one that runs beside it begin
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Instant, InstantTime
@@ -18,6 +20,10 @@ from pyhudi.transactions.conflicts.comparison import Group, group_names
 from pyhudi.transactions.conflicts.meanwhile import RETRY, Meanwhile
 from pyhudi.transactions.conflicts.ordering_types import ALWAYS
 
+#: in the metadata of a commit whose logs have deletes: whether some of them always win; all those
+#: of operation ``delete`` do
+FORCED_KEY: Final = "pyhudi.deletes.forced"
+
 
 def check_deletes(
     table: Table, loaded: Timeline, now: Timeline, instant: InstantTime, ours: CommitMetadata
@@ -27,19 +33,28 @@ def check_deletes(
     config, mine = table.config, _logged(ours)
     if config.merge_mode is not MergeMode.EVENT_TIME_ORDERING or not config.ordering_fields:
         return
-    if _always(ours):
+    found: list[tuple[Instant, CommitMetadata]] = []
+    if may_force(ours):
         later = [commit for commit in now.commits if commit.time > instant]
         others = [(commit, COMMITS.get(table.storage, now, commit)) for commit in later]
-        found = [(c, mine & _logged(metadata)) for c, metadata in others if not _always(metadata)]
-    else:
-        found = [
-            (commit, mine & _logged(metadata))
-            for commit, metadata in Meanwhile(table, loaded, now).commits()
-            if commit.time < instant and _always(metadata)
+        found += [(commit, metadata) for commit, metadata in others if not _only_deletes(metadata)]
+    if not _only_deletes(ours):
+        unseen = Meanwhile(table, loaded, now).commits()
+        found += [
+            (c, metadata) for c, metadata in unseen if c.time < instant and may_force(metadata)
         ]
-    for theirs, both in found:
+    for theirs, metadata in found:
+        both = mine & _logged(metadata)
         if both:
             _check_base(table, now, instant, theirs, both)
+
+
+def may_force(metadata: CommitMetadata) -> bool:
+    """Whether a write may have logged deletes that always win; Apache Hudi does not say."""
+    if _only_deletes(metadata):
+        return True
+    deletes = any(stat.log_version is not None and stat.num_deletes for stat in metadata.stats)
+    return deletes and metadata.extra.get(FORCED_KEY) != "false"
 
 
 def _check_base(
@@ -59,7 +74,7 @@ def _check_base(
         )
 
 
-def _always(metadata: CommitMetadata) -> bool:
+def _only_deletes(metadata: CommitMetadata) -> bool:
     return metadata.operation.upper() == ALWAYS
 
 
