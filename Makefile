@@ -180,12 +180,14 @@ SCALAFMT_RUN = $(JAVA) -cp "$$(cat .tools/scalafmt.classpath)" org.scalafmt.cli.
 	@$(SCALAFMT_RUN) --test $(SCALA_CODE) || { echo "Scala is not laid out: make format" >&2; exit 1; }
 	@touch $@
 
-# Much of a suite is one JVM at work, or waiting: four at a time keep two cores busy to the end, where
-# a suite that starts last would have them to itself.
-SUITES := test-integration test-spark3 test-spark43 test-plain
+# Much of a suite is one JVM at work, or waiting: five at a time keep two cores busy. Those of
+# integration/ wait the most, so the others yield to them: alone at the end they would leave a core
+# idle.
+SUITES := test-peers test-programs test-spark3 test-spark43 test-plain
+YIELDING := nice -n 3
 KERNELS := test-spark4 test-spark41 test-spark42 test-lines
-run_suites = @echo "$(1): four at a time; each prints when it ends"; $(MAKE) \
-	  --no-print-directory -k -j4 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(1)
+run_suites = @echo "$(1): five at a time; each prints when it ends"; $(MAKE) \
+	  --no-print-directory -k -j5 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(1)
 # A case that needs Spark runs on one line, the oldest or the newest, where this is --one-line.
 LINES ?=
 
@@ -203,15 +205,15 @@ test-all: check jars peers dynamodb dbt $(ENVIRONMENTS) ## All on the oldest and
 
 .PHONY: test-plain
 test-plain: $(VENV)/.ready jars dynamodb ## The tests that need no Spark session
-	$(PYTEST) $(COST) plain tests -m 'not spark and not matrix' $(ARGS)
+	$(YIELDING) env $(PYTEST) $(COST) plain tests -m 'not spark and not matrix' $(ARGS)
 
 .PHONY: test-spark3
 test-spark3: $(VENV)/spark.jsa jars dynamodb ## Those that start Spark, on Spark 3.5
-	$(PYTEST) $(COST) spark3.5 tests -m 'spark and not matrix' $(LINES) $(ARGS)
+	$(YIELDING) env $(PYTEST) $(COST) spark3.5 tests -m 'spark and not matrix' $(LINES) $(ARGS)
 
 .PHONY: test-spark43
 test-spark43: $(NEWEST)/spark.jsa jars dynamodb ## The same on Spark 4.3
-	$(call pytest_in,$(NEWEST)) $(COST) spark4.3 tests -m 'spark and not matrix' $(LINES) $(ARGS)
+	$(YIELDING) env $(call pytest_in,$(NEWEST)) $(COST) spark4.3 tests -m 'spark and not matrix' $(LINES) $(ARGS)
 
 .PHONY: test-spark4 test-spark41 test-spark42
 test-spark4: kernel4 ## Those that have code per Spark line, on Spark 4.0
@@ -225,9 +227,12 @@ test-lines: $(ENVIRONMENTS) jars peers ## spark-sql, Connect and Apache Hudi bes
 	$(PYTEST) -q integration/test_spark_lines.py integration/test_cross_read.py -k \
 	  'spark_sql or remote or each_spark_line' $(ARGS)
 
-.PHONY: test-integration
-test-integration: $(VENV)/spark.jsa jars peers dynamodb dbt ## A sample of each integration matrix
-	$(PYTEST) $(COST) integration integration -m 'not matrix' $(ARGS)
+.PHONY: test-peers test-programs
+test-peers: $(VENV)/spark.jsa jars peers dynamodb dbt ## A sample of the matrices beside other engines
+	$(PYTEST) $(COST) peers integration -m 'not matrix' --peers with $(ARGS)
+
+test-programs: $(VENV)/spark.jsa jars peers dynamodb dbt ## The same of programs that are ours alone
+	$(PYTEST) $(COST) programs integration -m 'not matrix' --peers without $(ARGS)
 
 .PHONY: integration
 integration: $(ENVIRONMENTS) jars peers minio dbt trino ## The integration matrices, whole

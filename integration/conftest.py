@@ -1,4 +1,8 @@
-"""Fixtures: one process per peer for the whole test session, started by its first user."""
+"""Fixtures: one process per peer for the whole test session, started by its first user.
+
+`make test` runs the cases with other engines and those without as two suites (``--peers``): each
+case mostly waits for one process, so a single suite would leave a core idle.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,26 @@ STARTERS: dict[str, Callable[[], SparkPeer]] = {
     "pyhudi": pyhudi_on_spark,
     **{f"pyhudi-{line}": partial(_pyhudi_on, line) for line in ALL[1:]},
 }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--peers", choices=["with", "without"], help="only the cases that other engines take part in"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    asked = config.getoption("--peers")
+    if asked is None:
+        return
+    left = [item for item in items if _has_peers(item) != (asked == "with")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if _has_peers(item) == (asked == "with")]
+
+
+def _has_peers(item: pytest.Item) -> bool:
+    assert isinstance(item, pytest.Function)
+    return not {"peers", "named_hudi"}.isdisjoint(item.fixturenames)
 
 
 @pytest.fixture(scope="session")
