@@ -45,7 +45,7 @@ STARTERS: dict[str, Callable[[], SparkPeer]] = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--peers", choices=["with", "without"], help="only the cases that other engines take part in"
+        "--peers", choices=["with", "without"], help="only cases with other engines, or without"
     )
 
 
