@@ -2,8 +2,9 @@
 
 The machinery is that of ``benchmarks.run``: the engines take turns, and their tables have the same
 checksum after each change, or the run fails. On one table come a bulk insert, three upserts and a
-delete, with reads after each; in the end its rows are written to a table of their own and read
-again, which tells what the changes cost a reader. A small table gets tiny inserts and tiny upserts.
+delete, with reads after each. In the end its rows are written to a table of their own, and both are
+read in turns, which tells what the changes cost a reader: reads get faster the longer a JVM lives.
+A small table gets tiny inserts and tiny upserts.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks.merge_on_read_report import (
     COMPACTION,
     DELETE,
     FOLDER,
+    IN_TURNS,
     LOGGED,
     TINY,
     UPSERTS,
@@ -100,7 +102,7 @@ def _tiny(folder: Path, number: int, rows: int) -> tuple[tuple[Path, ...], tuple
 def steps_of(inputs: Inputs, table: str, samples: int) -> list[Step]:
     """A round."""
 
-    def reads(after: str, where: str = table) -> list[Step]:
+    def reads(after: str, where: str = table, samples: int = samples) -> list[Step]:
         keys, ranges = inputs.lookups, inputs.ranges
         asked = {"keys": list(keys), "table": where}
         between = {"ranges": list(ranges), "table": where}
@@ -117,7 +119,9 @@ def steps_of(inputs: Inputs, table: str, samples: int) -> list[Step]:
     ]
     steps = [s for each in changes for s in (each, *reads(f" after {each.operation}"))]
     copy = {"table": fresh(table), "original": table}
-    steps += [Step("write afresh", "copy", copy), *reads(AFRESH, fresh(table))]
+    steps.append(Step("write afresh", "copy", copy))
+    both = zip(reads(IN_TURNS, table, 1), reads(AFRESH, fresh(table), 1), strict=True)
+    steps += [step for pair in both for step in pair] * samples
     compaction = Step(COMPACTION, "compact", changes=True)
     return steps + [replace(s, only=LOGGED) for s in (compaction, *reads(f" after {COMPACTION}"))]
 

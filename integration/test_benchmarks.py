@@ -17,7 +17,16 @@ from benchmarks import merge_on_read
 from benchmarks.changes import make_inputs as make_change_inputs
 from benchmarks.cpu import TreeClock, tree_seconds
 from benchmarks.data import COLUMNS, orders, region_of
-from benchmarks.merge_on_read_report import AFRESH, DELETE, FOLDER, READS, TINY, UPSERTS, goals
+from benchmarks.merge_on_read_report import (
+    AFRESH,
+    DELETE,
+    FOLDER,
+    IN_TURNS,
+    READS,
+    TINY,
+    UPSERTS,
+    goals,
+)
 from benchmarks.report import write_page
 from benchmarks.results import Measurement, Results, load
 from benchmarks.run import Disagreement, agree
@@ -120,7 +129,13 @@ def test_a_small_run_of_merge_on_read_has_its_section(tmp_path: Path) -> None:
     told = page.read_text(encoding="utf-8")
     assert "### 0.002 M rows beside logs: what is to be reached" in told
     assert "A quiet machine." in told
-    for operation in ("upsert 3", "full read after delete", "full read, written afresh", *TINY):
+    for operation in (
+        "upsert 3",
+        "full read after delete",
+        "full read, written afresh",
+        "range filter in turns with it",
+        *TINY,
+    ):
         assert f"| {operation} | " in told
     found = load(tmp_path / FOLDER / "2000.json")
     assert len(found.of(TINY[0], "pyhudi-mor")) == len(found.of(TINY[1], "pyhudi")) == 2
@@ -149,7 +164,9 @@ def test_what_is_to_be_reached_is_told_beside_the_best_of_the_others() -> None:
     found = Results(rows=1_000, rounds=1, appends=1, append_rows=1)
     for engine, seconds in (("pyhudi-mor", 1.0), ("delta-dv", 8.0), ("iceberg-mor", 4.0)):
         names = [*UPSERTS, DELETE, TINY[0]]
-        names += [f"{read}{after}" for read in READS for after in (f" after {DELETE}", AFRESH)]
+        names += [
+            f"{read}{after}" for read in READS for after in (f" after {DELETE}", IN_TURNS, AFRESH)
+        ]
         found.measurements += [Measurement(name, engine, 0, seconds, seconds) for name in names]
     told = dict(line[:2] for line in goals(found))
     assert told["three upserts, of the best peer"] == told[f"{TINY[0]}, of Iceberg"] == "0.25x"

@@ -126,7 +126,21 @@ def test_a_filter_leaves_rows_of_logs_out_and_no_other(
     some = IsNull("_hoodie_record_key")
     assert answers(query, some) == []
     monkeypatch.setattr(log_slices, "FILTERED_BYTES", -1)
-    assert facts(answers(query, some)) == facts(every)
+    assert facts(answers(query, AllOf((some,)))) == facts(every)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_a_scan_counts_the_rows_of_logs_that_may_pass_its_filters(
+    table: GoldenTable, tmp_path: Path
+) -> None:
+    """Where there are none, nobody asks for them."""
+    query = opened(table.unzip(tmp_path))
+    keys = [row["_hoodie_record_key"] for row in answers(query)]
+    assert plan_scan(query, []).log_rows == len(keys)
+    for key in {*keys, "no such key"}:
+        condition = Compare(Comparison.EQUAL, "_hoodie_record_key", Text(key))
+        assert plan_scan(query, [condition]).log_rows == keys.count(key)
+        assert plan_scan(query, [condition], narrowed=list).log_rows == len(keys)
 
 
 def asked_again(first: Query) -> tuple[Query, int]:

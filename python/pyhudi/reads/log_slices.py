@@ -181,13 +181,12 @@ def plan_log_rows(
     Rows for which one of ``filters`` is not true may be left out: Spark evaluates them again.
     """
     with_logs = [each for each in slices if each.logs]
-    found = merges(query, with_logs, elsewhere)
-    orders = log_orders(query, with_logs)
-    passing = filtered(query, with_logs, orders, found, filters)
+    left = passing(query, with_logs, filters, elsewhere)
+    found, orders = merges(query, with_logs), log_orders(query, with_logs)
     spec, start = merge_spec(query, wanted), shown_root(query)
     pieces, sizes, blocks = [], [], []
     for each, order in zip(with_logs, orders, strict=True):
-        kept = passing[_place(each)]
+        kept = left[_place(each)]
         if any(map(len, kept)):
             home = homes[f"{start}/{home_of(each)}"] if homes else None
             pieces.append(LogPiece(order, kept, home))
@@ -196,66 +195,87 @@ def plan_log_rows(
     return LogRowsPlan(spec, tuple(pieces), tuple(sizes), tuple(blocks), start)
 
 
-def filtered(
+def passing(
     query: Query,
     slices: Sequence[FileSlice],
-    orders: Sequence[LogSlice],
+    filters: Sequence[Filter],
+    elsewhere: Elsewhere | None = None,
+) -> Mapping[Place, tuple[Positions, ...]]:
+    """Of each of ``slices``, which all have logs, the rows of its logs that count, less those that
+    ``filters`` leave out. Errors as of ``merges``."""
+    found, known = merges(query, slices, elsewhere), query.passing(filters)
+    missing = [each for each in slices if _place(each) not in known]
+    if missing:
+        known.update(_passing_now(query, missing, found, filters))
+    return {_place(each): known[_place(each)] for each in slices}
+
+
+def _passing_now(
+    query: Query,
+    slices: Sequence[FileSlice],
     found: Mapping[Place, Merged],
     filters: Sequence[Filter],
 ) -> Mapping[Place, tuple[Positions, ...]]:
-    """Of each merged slice the rows of its logs that count, less those that filters leave out.
-
-    ``orders`` are the ``slices`` as their workers get them. The columns that filters name are read
-    here, unless that are too many bytes, and remembered.
-    """
-    every = {place: state.kept for place, state in found.items()}
+    """The columns that filters name are read here, unless that are too many bytes, and remembered.
+    All slices are asked at once."""
+    every = {_place(each): found[_place(each)].kept for each in slices}
     schema = query.schema().with_meta_columns()
     asked = [each for each in parts_of(filters) if columns_of(each)]
     nothing = {field.name: pa.array([], field.type) for field in schema.arrow()}
     asked = [each for each in asked if evaluated(each, nothing) is not None]
-    pairs = zip(slices, orders, strict=True)
-    some = [(each, order) for each, order in pairs if found[_place(each)].rows]
-    if not asked or sum(log.size_bytes for each, _ in some for log in each.logs) > FILTERED_BYTES:
+    some = [each for each in slices if found[_place(each)].rows]
+    if not asked or not some or _log_bytes(some) > FILTERED_BYTES:
         return every
     names = set().union(*map(columns_of, asked))
     wanted = SparkSchema(tuple(c for c in schema.columns if c.name in names))
-    spec = merge_spec(query, wanted)
-    filesystem = spec.fs.open()
+    columns = _columns(query, merge_spec(query, wanted), some, found)
+    stays = np.ones(sum(found[_place(each)].rows for each in some), np.bool_)
+    for condition in asked:
+        value = evaluated(condition, columns)
+        if value is not None:
+            stays &= pc.fill_null(value, False).to_numpy(zero_copy_only=False)
+    at = 0
+    for each in some:
+        left = []
+        for kept in every[_place(each)]:
+            left.append(kept[stays[at : at + len(kept)]])
+            at += len(kept)
+        every[_place(each)] = tuple(left)
+    return every
 
-    def passing(pair: tuple[FileSlice, LogSlice]) -> tuple[Positions, ...]:
-        each, order = pair
-        state = found[_place(each)]
-        columns = _columns(query, spec, filesystem, order, state)
-        stays = np.ones(state.rows, np.bool_)
-        for condition in asked:
-            value = evaluated(condition, columns)
-            if value is not None:
-                stays &= pc.fill_null(value, False).to_numpy(zero_copy_only=False)
-        ends = np.cumsum([len(kept) for kept in state.kept])
-        parts = np.split(stays, ends[:-1])
-        return tuple(kept[part] for kept, part in zip(state.kept, parts, strict=True))
 
-    with ThreadPoolExecutor(max(1, min(THREADS, len(some)))) as pool:
-        kept = pool.map(passing, some)
-        return {**every, **dict(zip((_place(each) for each, _ in some), kept, strict=True))}
+def _log_bytes(slices: Sequence[FileSlice]) -> int:
+    return sum(log.size_bytes for each in slices for log in each.logs)
 
 
 def _columns(
-    query: Query, spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice, merged: Merged
+    query: Query, spec: MergeSpec, slices: Sequence[FileSlice], found: Mapping[Place, Merged]
 ) -> Mapping[str, pa.Array]:
-    """The columns ``spec.rows`` of the rows of a slice's logs that count."""
-    key = memory_key(query, spec, of)
-    known = query.runtime.log_memory.get(key) if key is not None else None
-    held = dict(known.columns) if known is not None else {}
-    missing = [each for each in spec.rows if (each.name, str(each.type)) not in held]
-    if missing:
-        read = log_columns(
-            replace(spec, rows=pa.struct(missing)), filesystem, LogPiece(of, merged.kept)
-        )
-        held |= {(each.name, str(each.type)): read[each.name] for each in missing}
+    """The columns ``spec.rows`` of the rows of logs that count, of one slice after the other."""
+    orders, memory = log_orders(query, slices), query.runtime.log_memory
+    keys = [memory_key(query, spec, each) for each in orders]
+    known = [None if key is None else memory.get(key) for key in keys]
+    held = [{} if each is None else dict(each.columns) for each in known]
+    asked = {(each.name, str(each.type)): each for each in spec.rows}
+    filesystem = spec.fs.open()
+
+    def read(at: int) -> None:
+        merged, key = found[_place(slices[at])], keys[at]
+        missing = {name: each for name, each in asked.items() if name not in held[at]}
+        missed = replace(spec, rows=pa.struct(list(missing.values())))
+        columns = log_columns(missed, filesystem, LogPiece(orders[at], merged.kept))
+        held[at] |= {name: columns[each.name] for name, each in missing.items()}
         if key is not None:
-            query.runtime.log_memory.put(key, SliceMemory(merged, held))
-    return {each.name: held[each.name, str(each.type)] for each in spec.rows}
+            memory.put(key, SliceMemory(merged, held[at]))
+
+    new = [at for at, columns in enumerate(held) if asked.keys() - columns.keys()]
+    if new:
+        with ThreadPoolExecutor(min(THREADS, len(new))) as pool:
+            list(pool.map(read, new))
+    return {
+        each.name: pa.concat_arrays([columns[name] for columns in held])
+        for name, each in asked.items()
+    }
 
 
 def home_of(of: FileSlice) -> str:

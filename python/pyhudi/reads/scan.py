@@ -24,7 +24,7 @@ from pyhudi.reads.dropped_columns import refuse_dropped_columns
 from pyhudi.reads.filters import decided_filters, kept_partitions, texts_of
 from pyhudi.reads.incremental import Changes, RowsOfCommits, changes, last_of, range_of
 from pyhudi.reads.log_slices import Elsewhere, Place, counted_slices, merges
-from pyhudi.rows.log_spec import Merged
+from pyhudi.rows.log_spec import Merged, Positions
 from pyhudi.services.file_schemas import FileSchemas, NamesInLogs
 from pyhudi.services.slice_merging import refuse_other_deletes
 from pyhudi.slices.files import FileSlice
@@ -75,6 +75,8 @@ class _Found:
     merged: dict[Place, Merged] = field(default_factory=dict)
     #: the filters asked for last, the slices and the partitions that they leave
     slices: tuple[frozenset[Filter], list[FileSlice], frozenset[str]] | None = None
+    #: the filters asked for last, and the rows of logs that they leave
+    passing: tuple[frozenset[Filter], dict[Place, tuple[Positions, ...]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,13 @@ class Query:
     def merged(self) -> dict[Place, Merged]:
         """The merges of slices with logs that are known so far."""
         return self._found.merged
+
+    def passing(self, filters: Sequence[Filter]) -> dict[Place, tuple[Positions, ...]]:
+        """The rows of logs that ``filters`` leave, of the slices that are known so far."""
+        wanted, found = frozenset(filters), self._found.passing
+        if found is None or found[0] != wanted:
+            found = self._found.passing = (wanted, {})
+        return found[1]
 
     @property
     def listed_files(self) -> int:

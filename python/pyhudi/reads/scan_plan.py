@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pyhudi.application.handed_files import FILES
 from pyhudi.reads.conditions import Filter
-from pyhudi.reads.log_slices import Elsewhere, home_of, masks, merges, shown_root
+from pyhudi.reads.log_slices import Elsewhere, home_of, masks, merges, passing, shown_root
 from pyhudi.reads.scan import Query, changed
 from pyhudi.rows.log_spec import Merged
 from pyhudi.slices.files import BaseFile, FileSlice
@@ -27,10 +27,10 @@ class ScanPlan:
     """The files of a scan: inline, or for a long plan in an Arrow file, which the reader deletes.
 
     A file is its path, size in bytes, number of rows or -1, and the number of its schema.
-    ``pruned`` counts the files of the state that are left out. ``log_rows`` come from log files of
-    ``log_bytes``, by another question; ``log_homes`` has a file of each of their slices, if that
-    was asked. In the Arrow file ``masked`` has the positions of rows that do not count, as
-    little-endian 32-bit numbers, or null.
+    ``pruned`` counts the files of the state that are left out. ``log_rows``, which may pass the
+    filters, come from log files of ``log_bytes``, by another question; ``log_homes`` has a file of
+    each of their slices, if that was asked. In the Arrow file ``masked`` has the positions of rows
+    that do not count, as little-endian 32-bit numbers, or null.
     """
 
     schemas: tuple[Mapping[str, Any], ...]
@@ -65,7 +65,9 @@ def plan_scan(
     with_logs = [each for each in chosen if each.logs]
     found_merges = merges(query, with_logs, elsewhere) if with_logs else {}
     masked = masks(found_merges, with_logs)
-    log_rows = sum(each.rows for each in found_merges.values())
+    asked = () if narrowed else filters  # rows of logs are not asked for by what joins tell
+    left = passing(query, with_logs, asked, elsewhere) if with_logs else {}
+    log_rows = sum(len(kept) for parts in left.values() for kept in parts)
     log_bytes = sum(log.size_bytes for each in with_logs for log in each.logs)
     if masked:
         files = [_less(file, masked.get(file.path)) for file in files]
