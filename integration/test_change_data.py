@@ -16,6 +16,7 @@ import pytest
 
 import pyhudi as package
 from integration.peers import SparkPeer
+from integration.sample import cells
 from integration.test_incremental import DS, READ, options, rows
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
@@ -98,26 +99,38 @@ def of_commit(
     return found
 
 
-@pytest.mark.parametrize("mode", MODES)
+TOLD = [
+    (6, HUDI, "COPY_ON_WRITE"),
+    (9, HUDI, "COPY_ON_WRITE"),
+    (9, "pyhudi", "COPY_ON_WRITE"),
+    (8, "pyhudi", "MERGE_ON_READ"),
+    (9, "pyhudi", "MERGE_ON_READ"),
+    (6, HUDI, "MERGE_ON_READ"),
+    (9, HUDI, "MERGE_ON_READ"),
+]
+#: each mode of both writers, and each version
+SAMPLE = [
+    (*TOLD[0], "DATA_BEFORE_AFTER"),
+    (*TOLD[1], "DATA_BEFORE"),
+    (*TOLD[1], "OP_KEY_ONLY"),
+    (*TOLD[2], "DATA_BEFORE_AFTER"),
+    (*TOLD[3], "OP_KEY_ONLY"),
+    (*TOLD[4], "DATA_BEFORE"),
+    (*TOLD[4], "DATA_BEFORE_AFTER"),
+]
+
+
 @pytest.mark.parametrize(
-    ("version", "writer", "kind"),
-    [
-        (6, HUDI, "COPY_ON_WRITE"),
-        (9, HUDI, "COPY_ON_WRITE"),
-        (9, "pyhudi", "COPY_ON_WRITE"),
-        (8, "pyhudi", "MERGE_ON_READ"),
-        (9, "pyhudi", "MERGE_ON_READ"),
-        pytest.param(6, HUDI, "MERGE_ON_READ", marks=pytest.mark.matrix),
-        pytest.param(9, HUDI, "MERGE_ON_READ", marks=pytest.mark.matrix),
-    ],
+    ("version", "writer", "kind", "mode"),
+    cells([(*told, mode) for told in TOLD for mode in MODES], SAMPLE),
 )
 def test_each_range_of_a_table_with_change_logs_is_told_alike(
     peers: Callable[[str], SparkPeer],
     tmp_path: Path,
     version: int,
-    mode: str,
     writer: str,
     kind: str,
+    mode: str,
 ) -> None:
     """Hudi makes the table and clusters it, ``writer`` does the other writes."""
     path = tmp_path / "changes"

@@ -14,6 +14,7 @@ import pytest
 import pyhudi as package
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
+from integration.sample import cells, versions
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.format.instants import Action, State
@@ -33,7 +34,7 @@ POLICIES = {
         "hoodie.clean.fileversions.retained": "2",
     },
 }
-VERSIONS = [9, pytest.param(8, marks=pytest.mark.matrix), 6]
+CLEANS = [(version, policy) for version in (9, 8, 6) for policy in POLICIES]
 #: one upsert a line: partition -> values
 WRITES: list[dict[str, int]] = [
     {"a": 1, "b": 1, "c": 1}, {"a": 2}, {"b": 2}, {"a": 3}, {"a": 4, "b": 3}, {"c": 2}, {"a": 5},
@@ -101,19 +102,19 @@ def cleans(path: Path) -> list[tuple[State, Any]]:
     return [(i.state, i.time) for i in timeline.instants if i.action is Action.CLEAN]
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES.keys())
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "policy"), cells(CLEANS, [(9, "versions"), (6, "commits")]))
 def test_apache_hudi_and_pyhudi_clean_the_same_files(
-    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int, policy: dict[str, str]
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int, policy: str
 ) -> None:
+    given = POLICIES[policy]
     hudi, pyhudi = peers("hudi-1.2.0"), peers("pyhudi")
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     written(hudi, theirs, version)
     copytree(theirs, ours)
     before = data_files(ours)
 
-    by_hudi(hudi, theirs, version, policy)
-    found = package.clean(str(ours), options=policy)
+    by_hudi(hudi, theirs, version, given)
+    found = package.clean(str(ours), options=given)
 
     gone = {f"{f.partition}/{f.file}" for f in found if f.fate.value == "deleted"}
     assert gone == before - data_files(ours)
@@ -127,7 +128,7 @@ def test_apache_hudi_and_pyhudi_clean_the_same_files(
     assert seen(HudiRs(), ours) == {"a": 9, "b": 7, "c": 9}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions(6))
 def test_each_finishes_what_the_other_left_pending(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:
@@ -177,7 +178,7 @@ def their_end(path: Path, whole: Path) -> None:
         copyfile(whole / name, path / name)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions(9))
 def test_savepoints_of_each_keep_files_from_the_cleaner_of_the_other(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import pyhudi as package
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
+from integration.sample import cells, versions
 from integration.test_clean import options as without_services
 from integration.test_compaction import agreed, kept
 from integration.test_compaction import written as written_logs
@@ -40,7 +42,6 @@ from tests.services.test_clustering import Beside, die_while_it_runs
 from tests.services.test_clustering_heals import overtaken
 
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
-VERSIONS = [9, pytest.param(8, marks=pytest.mark.matrix), 6]
 
 
 def options(version: int) -> dict[str, str]:
@@ -71,7 +72,7 @@ def written(writer: SparkPeer, path: Path, version: int) -> None:
     writer.write(path, rows(4, 5, 6, 7), options(version))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions(9, 6))
 def test_apache_hudi_goes_on_after_a_clustering_of_pyhudi(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:
@@ -107,7 +108,7 @@ class AdoptedTable(FolderTable):
         return rows.add_column(2, "p", pa.array(partitions))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions(6))
 def test_apache_hudi_reads_a_clustering_that_a_preferred_write_took_back(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:
@@ -130,8 +131,9 @@ def test_apache_hudi_reads_a_clustering_that_a_preferred_write_took_back(
         assert seen(reader, path) == after
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("changed", [False, True], ids=["as_planned", "changed"])
+@pytest.mark.parametrize(
+    ("version", "changed"), cells(list(product((9, 8, 6), (False, True))), [(9, True), (6, False)])
+)
 def test_apache_hudi_finishes_a_plan_of_pyhudi_whose_program_died(
     peers: Callable[[str], SparkPeer],
     tmp_path: Path,
@@ -208,7 +210,7 @@ def changes(peers: Callable[[str], SparkPeer], path: Path) -> list[Any]:
     return sorted(found, key=repr)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions(9, 6))
 def test_all_read_the_same_rows_after_logs_are_clustered_and_write_on(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:
@@ -237,7 +239,7 @@ def test_all_read_the_same_rows_after_logs_are_clustered_and_write_on(
         assert (rows[0], rows[1], rows[6]) == ("x0", "x1", "x6")
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", versions(6, every=(9, 6)))
 def test_a_write_of_logs_takes_its_group_out_of_the_clustering(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:
@@ -262,7 +264,7 @@ def test_a_write_of_logs_takes_its_group_out_of_the_clustering(
     assert kept(agreed(peers, path)) == kept(before)
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", versions(9, every=(9, 6)))
 def test_pyhudi_runs_a_clustering_of_logs_that_apache_hudi_planned(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:
@@ -280,7 +282,7 @@ def test_pyhudi_runs_a_clustering_of_logs_that_apache_hudi_planned(
     assert kept(agreed(peers, path)) == kept(before)
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", versions(6, every=(9, 6)))
 def test_apache_hudi_clusters_logs_of_pyhudi_and_runs_its_plans(
     peers: Callable[[str], SparkPeer],
     tmp_path: Path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import pyhudi as package
 from integration.peers import Answer, HudiRs, SparkPeer, difference
+from integration.sample import cells, versions
 from integration.test_log_reads import (
     AVRO_LOGS,
     BUCKETS,
@@ -125,7 +127,7 @@ def test_all_read_the_same_rows_after_a_compaction_and_hudi_writes_on(
     assert {r["state"] for r in called(peers, path, "show_compaction")} == {"completed"}
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", versions(9, every=(9, 6)))
 def test_pyhudi_runs_a_plan_of_apache_hudi_beside_which_hudi_wrote_on(
     version: int, peers: Peers, tmp_path: Path
 ) -> None:
@@ -142,7 +144,7 @@ def test_pyhudi_runs_a_plan_of_apache_hudi_beside_which_hudi_wrote_on(
     assert len(agreed(peers, path).rows) == len(before.rows) + 1
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", versions(6, every=(9, 6)))
 def test_a_group_that_was_replaced_after_the_plan_stays_replaced(
     version: int, peers: Peers, tmp_path: Path
 ) -> None:
@@ -172,7 +174,7 @@ def test_a_group_that_was_replaced_after_the_plan_stays_replaced(
         assert kept(reader.read(path, as_of=last)) == kept(then)
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", versions(9, every=(9, 6)))
 def test_apache_hudi_writes_while_a_compaction_runs(
     version: int, peers: Peers, tmp_path: Path
 ) -> None:
@@ -193,8 +195,9 @@ def test_apache_hudi_writes_while_a_compaction_runs(
     assert kept(agreed(peers, path)) == kept(seen[0])
 
 
-@pytest.mark.parametrize("died", [False, True], ids=["planned", "died"])
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize(
+    ("version", "died"), cells(list(product((9, 6), (False, True))), [(9, True), (6, False)])
+)
 def test_apache_hudi_runs_a_plan_of_pyhudi_beside_which_it_wrote_on(
     version: int, peers: Peers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, died: bool
 ) -> None:

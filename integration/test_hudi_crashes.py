@@ -99,7 +99,6 @@ CELLS = [
     for metadata in (True, False)
 ]
 SAMPLE = {
-    "hudi-1.2.0-v9-timeline_server_based-upsert-with-metadata",
     "hudi-0.15.0-v6-direct-insert-without-metadata",
     "hudi-1.2.0-v9-timeline_server_based-upsert-with-metadata-logs",
 }

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from integration.peers import SparkPeer
+from integration.sample import versions
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 
@@ -86,7 +87,7 @@ def keyed(answer: list[Mapping[str, Any]]) -> dict[int, tuple[int, str, str]]:
     return found
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", versions(9, 6))
 def test_each_range_has_the_same_rows_for_both(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:

@@ -11,11 +11,11 @@ import pytest
 import pyhudi as package
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
-from integration.test_clean import DS, POLICIES, by_hudi, options, rows, seen
+from integration.sample import cells, versions
+from integration.test_clean import CLEANS, DS, POLICIES, by_hudi, options, rows, seen
 from integration.test_restore import restored_by_hudi, timeline_of
 from pyhudi.services import clean as clean_module
 
-VERSIONS = [9, pytest.param(8, marks=pytest.mark.matrix), 6]
 Peers = Callable[[str], SparkPeer]
 #: upserts: partition -> value; after two of them, each group with logs is compacted
 BEFORE = [
@@ -58,7 +58,7 @@ def alike(peers: Peers, path: Path, wanted: dict[str, int]) -> None:
         assert seen(reader, path) == wanted, reader
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions(9, 6))
 def test_services_keep_the_rows_of_tables_with_logs(
     peers: Peers, tmp_path: Path, version: int
 ) -> None:
@@ -98,29 +98,29 @@ def test_services_keep_the_rows_of_tables_with_logs(
     assert not timeline_of(path).pending
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES.keys())
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "policy"), cells(CLEANS, [(9, "commits"), (6, "versions")]))
 def test_a_table_with_logs_is_cleaned_and_archived_as_by_hudi(
-    peers: Peers, tmp_path: Path, version: int, policy: dict[str, str]
+    peers: Peers, tmp_path: Path, version: int, policy: str
 ) -> None:
+    given = POLICIES[policy]
     hudi, path, theirs = peers("hudi-1.2.0"), tmp_path / "ours", tmp_path / "theirs"
     upsert(hudi, path, version, *BEFORE, *AFTER)
     copytree(path, theirs)
 
-    by_hudi(hudi, theirs, version, policy)
-    assert package.clean(str(path), options=policy)
+    by_hudi(hudi, theirs, version, given)
+    assert package.clean(str(path), options=given)
     assert files(path) == files(theirs)
-    moved = package.archive(str(path), options={**policy, **ARCHIVES})
+    moved = package.archive(str(path), options={**given, **ARCHIVES})
     assert [each.action for each in moved if each.fate.value == "archived"].count("deltacommit") > 2
     alike(peers, path, LAST)
     assert package.remove_orphans(str(path), older_than_hours=0) == []
 
     more = {"hoodie.clean.automatic": "true", "hoodie.archive.automatic": "true", **ARCHIVES}
     for values in ({"a": 10, "d": 1}, {"b": 8, "a": 11}, {"c": 5}):
-        hudi.write(path, rows(values), {**logged(version), **policy, **more})
+        hudi.write(path, rows(values), {**logged(version), **given, **more})
     alike(peers, path, {"a": 11, "b": 8, "c": 5, "d": 1})
     # So does pyhudi, with its own services after each commit.
     for values in ({"a": 12}, {"b": 9, "d": 2}, {"a": 13, "e": 1}):
-        peers("pyhudi").write(path, rows(values), {**logged(version), **policy, **more})
-    hudi.write(path, rows({"c": 6, "e": 2}), {**logged(version), **policy, **more})
+        peers("pyhudi").write(path, rows(values), {**logged(version), **given, **more})
+    hudi.write(path, rows({"c": 6, "e": 2}), {**logged(version), **given, **more})
     alike(peers, path, {"a": 13, "b": 9, "c": 6, "d": 2, "e": 2})

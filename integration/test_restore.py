@@ -12,13 +12,13 @@ import pytest
 import pyhudi as package
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
+from integration.sample import versions
 from integration.test_clean import DS, data_files, options, rows, seen
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import open_table
 
-VERSIONS = [9, pytest.param(8, marks=pytest.mark.matrix), 6]
 SETTINGS = ("hoodie.write.table.version", "hoodie.write.auto.upgrade", "hoodie.metadata.enable")
 #: the rows after the second of the commits of ``written``, and after the last
 SECOND = {"a": 2, "b": 1, "c": 1}
@@ -63,7 +63,7 @@ def check(peers: Callable[[str], SparkPeer], path: Path, version: int, commits: 
     assert not timeline_of(path).pending
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions(6))
 def test_apache_hudi_reads_and_writes_what_pyhudi_has_restored(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:
@@ -85,7 +85,7 @@ def test_apache_hudi_reads_and_writes_what_pyhudi_has_restored(
     check(peers, theirs, version, 2)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions(9))
 def test_pyhudi_finishes_a_restore_of_apache_hudi(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:
@@ -115,7 +115,7 @@ def test_pyhudi_finishes_a_restore_of_apache_hudi(
     check(peers, path, version, 2)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions(6))
 def test_apache_hudi_restores_to_a_savepoint_of_a_table_of_pyhudi(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:
