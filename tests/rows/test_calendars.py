@@ -13,7 +13,7 @@ import pytest
 from pyhudi.errors import UnsupportedTable
 from pyhudi.reads.footers import facts_of
 from pyhudi.rows.calendars import FIRST_SAME_DAY, OldCalendar, gregorian_days
-from pyhudi.rows.merge_rules import EVENT_TIME
+from pyhudi.rows.spec import EVENT_TIME
 from tests.hadoop_jvm import hadoop_jvm
 from tests.rows.workers import T2, Stat, content, footer, insert, rows_of, spec, upsert
 
