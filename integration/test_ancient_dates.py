@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from integration.peers import SparkPeer
+from integration.sample import versions
 
 DS = "hoodie.datasource.write."
 more = pytest.mark.matrix
-VERSIONS = [9, pytest.param(8, marks=more), pytest.param(6, marks=more)]
+VERSIONS = versions(9)
 #: options that Hudi's procedures take from the session
 SETTINGS = ("hoodie.write.table.version", "hoodie.write.auto.upgrade", "hoodie.metadata.enable")
 PARQUET = "spark.sql.parquet."

@@ -9,12 +9,13 @@ import pytest
 
 from integration.open_writes import RETRIES, OpenWriter, numbers, rows
 from integration.peers import SparkPeer
+from integration.sample import versions
 from pyhudi.errors import CommitConflict
 from pyhudi.timeline.archived import archived_instants
 
 Peers = Callable[[str], SparkPeer]
 more = pytest.mark.matrix
-VERSIONS = [9, pytest.param(8, marks=more), pytest.param(6, marks=more)]
+VERSIONS = versions(9)
 
 
 @pytest.fixture

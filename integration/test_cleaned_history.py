@@ -10,6 +10,7 @@ import pytest
 
 from integration.peers import SparkPeer
 from integration.peers.process import PeerError
+from integration.sample import versions
 from integration.test_clean import options
 from pyhudi.format.instants import Action
 from pyhudi.storage.local import LocalStorage
@@ -17,7 +18,6 @@ from pyhudi.timeline.table import open_table
 
 #: options that Hudi's procedures take from the session
 SETTINGS = ("hoodie.write.table.version", "hoodie.write.auto.upgrade", "hoodie.metadata.enable")
-more = pytest.mark.matrix
 
 
 def rows(partitions: str, value: int) -> pa.Table:
@@ -35,7 +35,7 @@ def count(pyhudi: SparkPeer, path: Path, as_of: str) -> int:
     return int(row["n"])
 
 
-@pytest.mark.parametrize("version", [9, pytest.param(8, marks=more), pytest.param(6, marks=more)])
+@pytest.mark.parametrize("version", versions(9))
 def test_time_travel_behind_a_clean_by_file_versions_is_whole_or_refused(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:

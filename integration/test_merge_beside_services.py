@@ -16,13 +16,14 @@ from pyspark.sql import SparkSession
 import pyhudi
 from integration.open_writes import numbers, options_of, rows
 from integration.peers import HudiRs, SparkPeer
+from integration.sample import versions
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 from tests.spark.racing import SlowInput, in_background
 
 Peers = Callable[[str], SparkPeer]
 more = pytest.mark.matrix
-VERSIONS = [9, pytest.param(8, marks=more), pytest.param(6, marks=more)]
+VERSIONS = versions(9)
 #: options that Hudi's procedures take from the session
 SETTINGS = ("hoodie.write.table.version", "hoodie.write.auto.upgrade", "hoodie.metadata.enable")
 BY_VERSIONS = "'KEEP_LATEST_FILE_VERSIONS'"

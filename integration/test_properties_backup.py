@@ -17,6 +17,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from integration.peers import maven
+from integration.sample import versions
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
@@ -31,8 +32,7 @@ from tests.hadoop_jvm import HadoopJvm, hadoop_jvm
 
 pytestmark = pytest.mark.usefixtures("plain_py4j")
 
-more = pytest.mark.matrix
-VERSIONS = [9, pytest.param(8, marks=more), pytest.param(6, marks=more)]
+VERSIONS = versions(9)
 MARK = "hoodie.table.changed.by"
 
 

@@ -56,6 +56,11 @@ class WriteStat:
         """Whether the file is a log."""
         return parse_log_file_name(self.path.rpartition("/")[2]) is not None
 
+    @property
+    def deletes_in_log(self) -> bool:
+        """Whether the file is a log that a write added, with deletes."""
+        return self.log_version is not None and self.num_deletes > 0
+
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:

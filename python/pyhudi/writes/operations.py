@@ -125,8 +125,7 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
     if write.kept.retries:
         most = most_retries(write.options.conflict_retries, transaction.epoch)
         extra[RETRIES_KEY] = f"{write.kept.retries} of {most}"
-    logs = [file for file in written.files if file.log_version is not None]
-    if by_event_time(write) and any(log.num_deletes for log in logs):
+    if by_event_time(write) and any(file.deletes_in_log for file in written.files):
         extra[FORCED_KEY] = str(written.forced).lower()
     metadata = CommitMetadata(
         write.operation.value.upper(),

@@ -53,6 +53,7 @@ def may_force(metadata: CommitMetadata) -> bool:
     """Whether a write may have logged deletes that always win; Apache Hudi does not say."""
     if _only_deletes(metadata):
         return True
+    # A negative number of deletes is an unknown one.
     deletes = any(stat.log_version is not None and stat.num_deletes for stat in metadata.stats)
     return deletes and metadata.extra.get(FORCED_KEY) != "false"
 

@@ -85,7 +85,7 @@ def _widened(
 def _deletes(commit: CommitMetadata) -> bool:
     """Whether a commit has logs with deletes that have ordering values."""
     ordered = commit.operation.upper() != ALWAYS
-    return ordered and any(s.log_version is not None and s.num_deletes > 0 for s in commit.stats)
+    return ordered and any(stat.deletes_in_log for stat in commit.stats)
 
 
 def _deleting_log(table: Table, now: Timeline, ours: CommitMetadata) -> str | None:
