@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pyhudi.errors import HistoryExpired, TableCorrupt
-from pyhudi.reads import log_slices
+from pyhudi.reads import change_data, log_slices
 from pyhudi.spark import read_handlers
 from tests import golden_tables
 from tests.golden_tables import GoldenTable
@@ -165,3 +166,67 @@ def test_a_log_that_is_damaged_after_its_merge_is_told(
         cut_contents(log) if damage == "cut" else log.unlink()
     with pytest.raises(told):
         df.collect()
+
+
+def test_few_rows_of_many_logs_take_one_task_and_no_query_of_their_own(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[set[int]] = []
+    plain = read_handlers.block_file
+
+    def noted(*asked: Any) -> str | None:
+        name = plain(*asked)
+        assert name is not None
+        with pa.OSFile(name) as file:
+            tasks.append(set(pa.ipc.open_stream(file).read_all()["task"].to_pylist()))
+        return name
+
+    monkeypatch.setattr(read_handlers, "block_file", noted)
+    monkeypatch.setattr(read_handlers, "log_rows", None)
+    monkeypatch.setattr(change_data, "TASK_BYTES", 1)
+    table = lake.table(**{TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"})
+    before = spark.range(40).selectExpr("id", "1 ts", "concat('d', id % 4) dt")
+    table.write(before.repartition(4, "dt"), "bulk_insert")
+    late = before.where("id < 8").withColumn("ts", F.lit(2))
+    table.write(late, "upsert")
+    expected = before.where("id >= 8").unionByName(late)
+    assert shown(table.df().select(before.columns)) == shown(expected)
+    assert len(tasks[0]) == 1
+    monkeypatch.setattr(log_slices, "HERE_ROWS", -1)
+    assert shown(table.df().select(before.columns)) == shown(expected)
+    assert len(tasks[1]) == 4
+
+
+def test_rows_of_slices_without_base_files_are_decoded(
+    spark: SparkSession, lake: Lake, answers: list[bool]
+) -> None:
+    """No reader of base files has settings of the storage that they could share."""
+    options = {
+        TYPE: "MERGE_ON_READ",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+        "hoodie.compact.inline": "false",
+    }
+    table = lake.table(**options)
+    rows = spark.range(40).selectExpr("id", "1 ts", "'d' dt")
+    table.write(rows, "upsert")
+    assert not [path for path in Path(table.path).rglob("*.parquet") if ".hoodie" not in path.parts]
+    assert shown(table.df().select(rows.columns)) == shown(rows)
+    assert answers == [True]
+
+
+def test_files_with_and_without_logs_are_read_side_by_side(
+    spark: SparkSession, lake: Lake, answers: list[bool]
+) -> None:
+    """The readers of files whose rows all count, and of the others, are not the same."""
+    table = lake.table(**{TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"})
+    before = spark.range(40).selectExpr("id", "1 ts", "concat('d', id % 4) dt")
+    table.write(before.repartition(4, "dt"), "bulk_insert")
+    late = before.where("dt < 'd2'").withColumn("ts", F.lit(2))
+    table.write(late, "upsert")
+    expected = before.where("dt >= 'd2'").unionByName(late)
+    assert shown(table.df().select(before.columns)) == shown(expected)
+    wanted = expected.where("ts = 2 or id = 3").select("id")
+    assert shown(table.df().where("ts = 2 or id = 3").select("id")) == shown(wanted)
+    assert answers == [True, True]

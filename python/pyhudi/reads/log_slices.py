@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: the hidden column that has the path of a row's file
 FILE = "_file"
 THREADS = 8
-#: so many rows of logs are read by the driver, if they are in few bytes
+#: so many rows of logs, if they are in few bytes, are one task, or are read by the driver
 HERE_ROWS = 10_000
 #: of logs of so many bytes the driver reads the columns that filters name
 FILTERED_BYTES = 128 << 20
@@ -64,7 +64,8 @@ class LogRowsPlan:
 
     @property
     def few(self) -> bool:
-        """Whether the driver reads them: a Spark job would take longer."""
+        """Whether one task decodes them, or the driver reads them if no executor can: more tasks,
+        or workers of Python, would take longer."""
         rows = sum(len(kept) for piece in self.pieces for kept in piece.kept)
         return rows <= HERE_ROWS and sum(self.sizes) <= HERE_BYTES
 

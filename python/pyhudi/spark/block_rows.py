@@ -30,7 +30,8 @@ def block_file(plan: LogRowsPlan, parallelism: int) -> str | None:
     """
     if plan.spec.named is not None or not plan.spec.rows:
         return None
-    tasks = balanced(dict(enumerate(plan.sizes)), task_count(plan.sizes, parallelism))
+    count = 1 if plan.few else task_count(plan.sizes, parallelism)
+    tasks = balanced(dict(enumerate(plan.sizes)), count)
     rows = []
     for number, (piece, blocks) in enumerate(zip(plan.pieces, plan.blocks, strict=True)):
         if piece.slice.names or piece.number is not None or len(blocks) != len(piece.kept):

@@ -55,7 +55,8 @@ def logged_rows(spark: SparkSession, plan: LoggedPlan, wanted: SparkSchema) -> D
 
 
 def log_rows(spark: SparkSession, plan: LogRowsPlan, wanted: SparkSchema) -> DataFrame:
-    """The rows of log files in the columns ``wanted``; few rows are read now, many later."""
+    """The rows of log files in the columns ``wanted``, where executors cannot decode them; few rows
+    are read now, many later."""
     if wanted.columns:
         if plan.few and spark.conf.get(LARGE_TYPES, "false") == "false":
             return _frame(spark, plan.table(), wanted)

@@ -127,7 +127,7 @@ class ReadHandlers:
         if isinstance(found, ChangePlan):
             holder.take(change_rows(spark, found, wanted)._jdf)
         elif isinstance(found, LogRowsPlan):
-            if ask.decodes and not found.few:
+            if ask.decodes:
                 blocks = block_file(found, spark.sparkContext.defaultParallelism)
                 if blocks is not None:
                     return blocks

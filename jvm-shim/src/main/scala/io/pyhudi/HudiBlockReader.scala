@@ -3,6 +3,7 @@ package io.pyhudi
 import java.io.{EOFException, FileNotFoundException, IOException}
 import java.nio.ByteBuffer
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.PartitionReader
@@ -14,7 +15,7 @@ import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 /** Decodes the rows of log files into Spark's own vectors. Generated code then meets one class of
   * vector in all partitions of a scan, and no Python worker starts.
   */
-private[pyhudi] final class HudiBlockReader(partition: HudiBlocks)
+private[pyhudi] final class HudiBlockReader(partition: HudiBlocks, conf: Configuration)
     extends PartitionReader[ColumnarBatch] {
 
   private val vectors: Array[WritableColumnVector] =
@@ -80,7 +81,7 @@ private[pyhudi] final class HudiBlockReader(partition: HudiBlocks)
       opened.foreach(_._2.close())
       opened = None
       val place = new Path(path)
-      val stream = place.getFileSystem(partition.conf.value.value).open(place)
+      val stream = place.getFileSystem(conf).open(place)
       opened = Some(path -> stream)
       stream
   }
@@ -95,9 +96,9 @@ private[pyhudi] object HudiBlockReader {
   val bytes: Long = 64L << 20
 
   /** The same rows one by one. */
-  def byRows(partition: HudiBlocks): PartitionReader[InternalRow] =
+  def byRows(partition: HudiBlocks, conf: Configuration): PartitionReader[InternalRow] =
     new PartitionReader[InternalRow] {
-      private val batches = new HudiBlockReader(partition)
+      private val batches = new HudiBlockReader(partition, conf)
       private var rows: java.util.Iterator[InternalRow] = java.util.Collections.emptyIterator()
 
       override def next(): Boolean = {

@@ -2,10 +2,8 @@ package io.pyhudi
 
 import scala.collection.mutable
 
-import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.util.SerializableConfiguration
 
 /** A block of a log file whose rows an executor decodes.
   *
@@ -26,16 +24,13 @@ private[pyhudi] final case class HudiBlock(
   */
 private[pyhudi] final case class HudiBlocks(
     blocks: IndexedSeq[HudiBlock],
-    schema: StructType,
-    conf: Broadcast[SerializableConfiguration])
+    schema: StructType)
     extends InputPartition
 
 private[pyhudi] object HudiBlocks {
 
   /** Reads the plan that Python left in a file, and deletes the file. */
   def parse(name: String, schema: StructType): Array[InputPartition] = {
-    val conf = Compat.activeSession.sparkContext.broadcast(
-      new SerializableConfiguration(Compat.newHadoopConf()))
     val tasks = mutable.SortedMap.empty[Int, mutable.ArrayBuffer[HudiBlock]]
     val known = mutable.Map.empty[String, IndexedSeq[HudiAvroField]]
     HudiArrowFile.read(name) { row =>
@@ -49,6 +44,6 @@ private[pyhudi] object HudiBlocks {
       )
     }
     tasks.valuesIterator.map(each =>
-      HudiBlocks(each.toIndexedSeq, schema, conf): InputPartition).toArray
+      HudiBlocks(each.toIndexedSeq, schema): InputPartition).toArray
   }
 }

@@ -1,5 +1,6 @@
 package io.pyhudi
 
+import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory}
 import org.apache.spark.sql.execution.datasources.FilePartition
@@ -7,9 +8,11 @@ import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionRea
 import org.apache.spark.sql.execution.pyhudi.{ColumnWidening, RowBatches}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.vectorized.ColumnarBatch
+import org.apache.spark.util.SerializableConfiguration
 
 /** Reads files of one physical schema; `widening` is set if it differs from the table's.
   *
+  * @param parquet reads files whose rows all count, if there are any
   * @param masked reads files with masked rows, which `masking` leaves out
   */
 private[pyhudi] final case class HudiVariant(
@@ -28,12 +31,14 @@ private[pyhudi] final case class HudiChanged(
   *
   * @param columnar whether there are batches, also of rows of log files
   * @param schema the columns of the rows of log files
+  * @param conf the settings for reading blocks, shared with the readers of files if there are any
   */
 private[pyhudi] final case class HudiReaderFactory(
     variants: IndexedSeq[HudiVariant],
     changes: Option[HudiChanged],
     columnar: Boolean,
-    schema: StructType)
+    schema: StructType,
+    conf: Option[Broadcast[SerializableConfiguration]])
     extends PartitionReaderFactory {
 
   override def supportColumnarReads(partition: InputPartition): Boolean = partition match {
@@ -46,7 +51,7 @@ private[pyhudi] final case class HudiReaderFactory(
     partition match {
       case rows: HudiWorkerPartition =>
         new RowBatches(HudiWorkerReaders.createReader(rows), schema)
-      case blocks: HudiBlocks => new HudiBlockReader(blocks)
+      case blocks: HudiBlocks => new HudiBlockReader(blocks, conf.get.value.value)
       case files: HudiInputPartition =>
         val variant = variants(files.physical)
         val reader = read[ColumnarBatch](files, _.createColumnarReader(_), _.batches(_, _))
@@ -56,7 +61,7 @@ private[pyhudi] final case class HudiReaderFactory(
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
     partition match {
       case rows: HudiWorkerPartition => counted(HudiWorkerReaders.createReader(rows))
-      case blocks: HudiBlocks => HudiBlockReader.byRows(blocks)
+      case blocks: HudiBlocks => HudiBlockReader.byRows(blocks, conf.get.value.value)
       case files: HudiInputPartition =>
         val variant = variants(files.physical)
         val reader = read[InternalRow](files, _.createReader(_), _.rows(_, _))
@@ -91,17 +96,22 @@ private[pyhudi] final case class HudiReaderFactory(
 private[pyhudi] object HudiReaderFactory {
 
   def apply(plan: HudiScanPlan, reading: HudiReading): HudiReaderFactory = {
-    val masks = plan.files.exists(_.masked.isDefined)
+    val variants = reading.physicalSchemas(plan).map { case (physical, numbers) =>
+      val masks = plan.kinds.collect { case (schema, masks) if numbers(schema) => masks }
+      val less = if (masks(true)) Some(masked(physical, reading)) else None
+      HudiVariant(
+        less.filter(_ => !masks(false)).fold(reading.parquetReader(physical))(_._1),
+        ColumnWidening.between(physical, reading.stored, reading.constants),
+        less)
+    }
+    val shared = variants.headOption.map(_.parquet.broadcastedConf)
     HudiReaderFactory(
-      reading.physicalSchemas(plan).map { case (physical, _) =>
-        HudiVariant(
-          reading.parquetReader(physical),
-          ColumnWidening.between(physical, reading.stored, reading.constants),
-          if (masks) Some(masked(physical, reading)) else None)
-      },
+      variants,
       reading.changed.map(HudiChanged(_, reading.read, reading.schema)),
       reading.columnar,
-      reading.schema
+      reading.schema,
+      shared.orElse(if (plan.logRows > 0) Some(HudiReading.broadcast(Compat.newHadoopConf()))
+      else None)
     )
   }
 

@@ -20,6 +20,9 @@ private[pyhudi] final case class HudiFile(
     schema: Int,
     masked: Option[Array[Byte]] = None) {
 
+  /** Its schema, and whether some rows do not count. */
+  def kind: (Int, Boolean) = (schema, masked.isDefined)
+
   def folder: String = path.substring(0, path.lastIndexOf('/'))
 }
 
@@ -28,7 +31,7 @@ private[pyhudi] final case class HudiFile(
   * @param pruned number of files of the same state that Python left out
   * @param logRows the number of rows that come from log files of `logBytes`
   * @param logHomes a file of each slice with such rows, if a statement numbers files
-  * @param used the numbers of its files' schemas, also of files that were left out later
+  * @param kinds of its files, also of those that were left out later
   */
 private[pyhudi] final case class HudiScanPlan(
     schemas: IndexedSeq[StructType],
@@ -37,7 +40,7 @@ private[pyhudi] final case class HudiScanPlan(
     logRows: Long,
     logBytes: Long,
     logHomes: IndexedSeq[String],
-    used: Set[Int]) {
+    kinds: Set[(Int, Boolean)]) {
 
   /** The same plan with only the files at `paths`; the readers of one plan can read the other's. */
   def only(paths: Set[String]): HudiScanPlan = {
@@ -67,7 +70,7 @@ private[pyhudi] object HudiScanPlan {
       answer.get("log_rows").asLong,
       answer.get("log_bytes").asLong,
       answer.get("log_homes").elements().asScala.map(_.asText).toIndexedSeq,
-      files.iterator.map(_.schema).toSet
+      files.iterator.map(_.kind).toSet
     )
   }
 
