@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import pyhudi
 from pyhudi.errors import CommitConflict, HudiError
@@ -143,6 +144,26 @@ def test_a_late_row_above_the_delete_of_a_statement_does_not_bring_the_deleted_o
         late.go()
         begun[0].result()
     assert names(table) == {0: "late", 1: "first"}
+
+
+def test_a_delete_with_an_ordering_value_conflicts_with_no_late_row(
+    lake: Lake, tmp_path: Path
+) -> None:
+    """Its commit says that it does not always win; without that, a writer would begin again."""
+    table = made(lake)
+
+    def marked(each: tuple[Any, ...], gone: bool) -> DataFrame:
+        return table.frame([each]).withColumn("_hoodie_is_deleted", F.lit(gone))
+
+    table.write(marked(row(0, "first", 10), False), "insert")
+    pyhudi.compact(table.path)
+    delete = SlowInput(marked(row(0, "", 20), True), tmp_path / "delete")
+    with in_background(table.write, delete.df, "upsert") as done:
+        delete.wait_until_read()
+        table.write(marked(row(0, "late", 5), False), "upsert")
+        delete.go()
+        done.result()
+    assert names(table) == {}
 
 
 @pytest.mark.parametrize("compacts", [False, True], ids=["logs", "compacted"])
