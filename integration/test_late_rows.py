@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from integration.peers import SparkPeer
+from integration.peers.hudi_rs import HudiRs
 
 DS = "hoodie.datasource.write."
 #: key, text, ordering value, partition
@@ -39,7 +40,7 @@ def options(version: str, operation: str, index: str = "SIMPLE") -> dict[str, st
     }
 
 
-def seen(reader: SparkPeer, table: Path) -> set[Row]:
+def seen(reader: SparkPeer | HudiRs, table: Path) -> set[Row]:
     rows = reader.read(table, {}).rows
     assert len({row["id"] for row in rows}) == len(rows)
     return {(row["id"], row["v"], row["ts"], row["p"]) for row in rows}
@@ -53,20 +54,34 @@ FIRST: list[Row] = [(n, "first", 10, "x") for n in range(6)]
     [
         ("9", "pyhudi"),
         ("6", "hudi-1.2.0"),
+        ("8", "MERGE"),
         pytest.param("9", "hudi-1.2.0", marks=pytest.mark.matrix),
+        pytest.param("6", "MERGE", marks=pytest.mark.matrix),
     ],
 )
 def test_a_late_row_is_there_and_the_deleted_one_is_not(
-    peers: Callable[[str], SparkPeer], tmp_path: Path, version: str, deleting: str
+    peers: Callable[[str], SparkPeer],
+    hudi_rs: HudiRs,
+    tmp_path: Path,
+    version: str,
+    deleting: str,
 ) -> None:
     hudi, ours, table = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
     ours.write(table, table_of(FIRST), options(version, "bulk_insert"), "overwrite")
-    gone = table_of([(n, "", 1, "x") for n in range(3)])
-    peers(deleting).write(table, gone, options(version, "delete"), "append")
+    if deleting == "MERGE":
+        ours.sql(
+            f"merge into pyhudi.`{table}` t using (select explode(sequence(0, 2)) id) s "
+            "on t.id = s.id when matched then delete"
+        )
+    else:
+        gone = table_of([(n, "", 1, "x") for n in range(3)])
+        peers(deleting).write(table, gone, options(version, "delete"), "append")
+    for reader in (ours, hudi, hudi_rs):
+        assert seen(reader, table) == set(FIRST[3:]), f"by {reader}"
     late: list[Row] = [(0, "late", 5, "x"), (1, "late", 10, "x"), (4, "older", 5, "x")]
     ours.write(table, table_of(late), options(version, "upsert"), "append")
     told = {*late[:2], *FIRST[3:]}
-    for reader in (ours, hudi):
+    for reader in (ours, hudi, hudi_rs):
         assert seen(reader, table) == told, f"by {reader}"
     last: list[Row] = [(n, "last", 20, "x") for n in range(6)]
     hudi.write(table, table_of(last), options(version, "upsert"), "append")
@@ -89,7 +104,7 @@ def test_apache_hudi_itself_shows_the_deleted_row_again(
 
 @pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.matrix), "9"])
 def test_rows_move_out_of_groups_with_logs(
-    peers: Callable[[str], SparkPeer], tmp_path: Path, version: str
+    peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path, version: str
 ) -> None:
     hudi, ours, table = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
 
@@ -102,13 +117,13 @@ def test_rows_move_out_of_groups_with_logs(
                         (4, "lost", 9, "y")]  # fmt: skip
     write(ours, moved)
     told = {(0, "second", 15, "x"), moved[1], (2, "second", 15, "x"), moved[2], *FIRST[4:]}
-    for reader in (ours, hudi):
+    for reader in (ours, hudi, hudi_rs):
         assert seen(reader, table) == told, f"by {reader}"
     back: list[Row] = [(1, "lost", 12, "x"), (3, "back", 11, "x")]
     write(ours, back)
-    for reader in (ours, hudi):
+    for reader in (ours, hudi, hudi_rs):
         assert seen(reader, table) == {*(told - {moved[2]}), back[1]}, f"by {reader}"
     last: list[Row] = [(n, "last", 20, "xy"[n % 2]) for n in range(6)]
     write(hudi, last)
-    for reader in (ours, hudi):
+    for reader in (ours, hudi, hudi_rs):
         assert seen(reader, table) == set(last), f"by {reader}"
