@@ -149,8 +149,8 @@ class LogAppend:
         raise WriteFailed(
             f"The key {key!r} was deleted in a log beside '{path}', and its new row has a smaller "
             "ordering value than the deleted one: beside these logs the deleted row would come "
-            "back. Nothing was committed. Compact the table first (CALL run_compaction, or "
-            "pyhudi.compact), then run it again.",
+            "back. Nothing was committed. Compact the table first (CALL "
+            "pyhudi.system.run_compaction, or pyhudi.compact), then run it again.",
             path=path,
             late=True,
         )
@@ -177,8 +177,8 @@ class LogAppend:
             f"The base file '{path}' has the key {key!r} more than once. Readers that merge a log "
             "by key would change one of the rows and keep the others, and the file has logs or is "
             "to be compacted, so it cannot be written anew. Nothing was written. Compact the table "
-            "first (CALL run_compaction, or pyhudi.compact), then run it again; a writer without "
-            "coordination needs another hoodie.write.concurrency.mode for it, too.",
+            "first (CALL pyhudi.system.run_compaction, or pyhudi.compact), then run it again; a "
+            "writer without coordination needs another hoodie.write.concurrency.mode for it, too.",
             feature="logs of a key that a base file has more than once",
             path=path,
             copied=True,

@@ -35,6 +35,9 @@ private[pyhudi] object Compat {
   def injectCall(extensions: SparkSessionExtensions): Unit =
     extensions.injectParser(HudiCall.over(_, _))
 
+  /** Whether `plan` calls a procedure where no catalog has any: Spark has no such plan. */
+  def callsNothing(plan: LogicalPlan): Boolean = false
+
   /** The session's settings that Python uses: Hudi's, and Spark's mode of overwrites. Empty if no
     * session is active.
     */

@@ -2,9 +2,10 @@ package io.pyhudi
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Call, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog
 import org.apache.spark.sql.internal.SQLConf
 
 /** What differs between the Spark lines, for Spark 4. */
@@ -27,6 +28,13 @@ private[pyhudi] object Compat {
 
   /** Spark has CALL itself. */
   def injectCall(extensions: SparkSessionExtensions): Unit = ()
+
+  /** Whether `plan` calls a procedure where the current catalog has none. */
+  def callsNothing(plan: LogicalPlan): Boolean = plan match {
+    case _: Call =>
+      !activeSession.sessionState.catalogManager.currentCatalog.isInstanceOf[ProcedureCatalog]
+    case _ => false
+  }
 
   /** The session's settings that Python uses: Hudi's, and Spark's mode of overwrites. Empty if no
     * session is active.

@@ -67,11 +67,15 @@ private[pyhudi] object HudiCalls {
       .filter(_ => ident.namespace.sameElements(Namespace))
       .find(_.name.equalsIgnoreCase(ident.name))
       .getOrElse(throw new HudiAnalysisException(
-        s"[CONFIG_ERROR] there is no procedure $ident: pyhudi has only " +
-          all.map(each => s"system.${each.name}").mkString(", ") +
-          ". Histories and files are tables, as in SELECT * FROM trips.history.",
-        "ConfigError"
-      ))
+        s"[CONFIG_ERROR] ${unknown(ident.toString)}",
+        "ConfigError"))
+
+  def has(name: String): Boolean = all.exists(_.name.equalsIgnoreCase(name))
+
+  def unknown(name: String): String =
+    s"there is no procedure $name: pyhudi has only " +
+      all.map(each => s"system.${each.name}").mkString(", ") +
+      ". Histories and files are tables, as in SELECT * FROM trips.history."
 
   /** An argument that is a text; none for NULL. */
   def text(input: InternalRow, at: Int): Option[String] =

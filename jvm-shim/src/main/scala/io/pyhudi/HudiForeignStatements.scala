@@ -10,7 +10,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{DescribeColumn, LogicalPlan}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 
-/** Statements of other table formats that Spark cannot parse: they say what to write here instead.
+/** Statements of other table formats that Spark cannot parse, and CALL without a catalog: they say
+  * what to write here instead.
   *
   * Spark's own parser, or that of another extension, comes first. Spark takes `DESCRIBE HISTORY t`
   * for the column `t` of a table `history`, so it counts as unknown where there is no such table.
@@ -21,6 +22,8 @@ private[pyhudi] object HudiForeignStatements {
   private val Describe: Regex =
     s"(?is)\\s*DESC(?:RIBE)?\\s+(HISTORY|DETAIL)\\s+(?:TABLE\\s+)?$name.*".r
   private val Service: Regex = s"(?is)\\s*(OPTIMIZE|VACUUM|RESTORE)\\s+(?:TABLE\\s+)?$name.*".r
+
+  private val Call: Regex = "(?is)\\s*CALL\\s+(?:system\\.)?(\\w+)\\s*\\(.*".r
 
   def over(session: SparkSession, spark: ParserInterface): ParserInterface =
     Proxy.newProxyInstance(
@@ -34,6 +37,8 @@ private[pyhudi] object HudiForeignStatements {
         try method.invoke(spark, all: _*) match {
             case column: DescribeColumn =>
               statement.filter(isUnknown(session, _)).flatMap(refused).getOrElse(column)
+            case call: LogicalPlan if Compat.callsNothing(call) =>
+              statement.filter(isOurs).flatMap(refused).getOrElse(call)
             case other => other
           }
         catch {
@@ -54,6 +59,11 @@ private[pyhudi] object HudiForeignStatements {
     case _ => false
   }
 
+  private def isOurs(text: String): Boolean = text match {
+    case Call(name) => HudiCalls.has(name)
+    case _ => false
+  }
+
   private def advice(text: String): Option[String] = text match {
     case Describe(word, table) if word.equalsIgnoreCase("history") =>
       Some(s"DESCRIBE HISTORY is not a statement of Spark. For a Hudi table write: " +
@@ -63,6 +73,10 @@ private[pyhudi] object HudiForeignStatements {
         s"SELECT * FROM $table.files for its files, SHOW TBLPROPERTIES $table for its settings. " +
         "The command `pyhudi show PATH` prints both.")
     case Service(word, table) => Some(instead(word.toUpperCase, table))
+    case Call(name) if HudiCalls.has(name) =>
+      Some(s"CALL $name names no catalog. For a Hudi table write: " +
+        s"CALL pyhudi.system.$name(table => '<table>')")
+    case Call(name) => Some(HudiCalls.unknown(name))
     case _ => None
   }
 
