@@ -230,3 +230,28 @@ def test_fields_within_a_column_that_pyhudi_alters_are_the_same_for_hudi(
         "update {t} set trip = named_struct('way', 1.5D, 'stars', 5, 'note', 'new'), turn = 2 "
         "where id = 1"
     )
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_time_without_a_zone_is_one_for_hudi_under_a_history(
+    kind: str, version: str, peers: Peers, tmp_path: Path
+) -> None:
+    path, name = tmp_path / "rides", f"rides_at_times_{version}_{kind}"
+    ours, hudi = peers("pyhudi"), peers("hudi-1.2.0")
+    ours.sql(
+        f"create table {name} (id int, begun timestamp_ntz, fare int) using pyhudi tblproperties "
+        f"(primaryKey = 'id', type = '{kind}', 'hoodie.write.table.version' = '{version}') "
+        f"location '{path}'"
+    )
+    begun = "timestamp_ntz'2024-01-01 05:00:00'"
+    ours.sql(f"insert into {name} values (1, {begun}, 1), (2, {begun}, 2)")
+    ours.sql(f"alter table {name} alter column fare first")
+    ours.sql(f"update {name} set fare = 8 where id = 1")
+
+    found = hudi.read(path, ON_READ).without_meta()
+    assert dict(found.schema)["begun"] == "timestamp_ntz"
+    at = {"micros": 1704085200000000}
+    told = {row["id"]: (row["begun"], row["fare"]) for row in found.rows}
+    assert told == {1: (at, 8), 2: (at, 2)}

@@ -53,9 +53,13 @@ def _known_to_hudi_rs(folder: Path, model: Model) -> bool:
 
     It has no code for columns told by ids (spec/schema_evolution.md S4), and none for merges of
     logs alone (spec/log_files.md L10). Its Avro parser refuses names outside ASCII, which Avro's in
-    Java takes, and its schemas have no time without a zone: it panics.
+    Java takes, and its schemas have no time without a zone: it panics. It merges no logs whose
+    columns have a time within: it holds that of a log for another type than that of a base file.
     """
     if next(folder.glob(".hoodie/timeline/*.logcompaction*"), None) is not None:
+        return False
+    within = any("timestamp" in c.kind and c.kind != "timestamp" for c in model.columns)
+    if within and any(".hoodie" not in log.parts for log in folder.rglob(".*.log.*")):
         return False
     names = all(path.isascii() for path in model.paths)
     times = all("timestamp_ntz" not in each.kind for each in model.columns)

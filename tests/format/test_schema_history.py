@@ -52,11 +52,8 @@ BY_HUDI_1_2 = (
     '"value_id":18,"value":{"type":"array","element_id":19,"element":"string",'
     '"element_optional":true},"value_optional":true}}]}'
 )
-#: types that version 0.15.0 has other names for
-BY_HUDI_0_15 = {
-    '"local-timestamp-micros"': '"long"',
-    '"decimal_fixed(9, 2)[4]"': '"decimal(9, 2)"',
-}
+#: what version 0.15.0 has another name for; it has none for a time without a zone, nor reads one
+BY_HUDI_0_15 = {'"decimal_fixed(9, 2)[4]"': '"decimal(9, 2)"'}
 
 
 def field(name: str, kind: Any, nullable: bool = True) -> dict[str, Any]:

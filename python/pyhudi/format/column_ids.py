@@ -193,8 +193,6 @@ def _hudi_name(kind: str, layout: int) -> str:
             return f"decimal({precision}, {scale})"
         size = next(n for n in range(1, 17) if (1 << (8 * n - 1)) >= 10**precision)
         return f"decimal_fixed({precision}, {scale})[{size}]"
-    if kind == "timestamp_ntz" and layout == 1:
-        return "long"
     return _FROM_SPARK.get(kind, kind)
 
 
