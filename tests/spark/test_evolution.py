@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.spark.tables import DDL, KEY, MISSING, OPTIONS, ORDERING, VERSION, Lake, refused
+import pyhudi
+from pyhudi.errors import SchemaConflict
+from tests.spark.tables import DDL, KEY, MISSING, OPTIONS, ORDERING, TYPE, VERSION, Lake, refused
+from tests.spark.test_change_data import frame
+from tests.spark.test_incremental import changed
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
@@ -90,6 +94,29 @@ def test_a_widened_ordering_column_still_decides(lake: Lake) -> None:
     table.write(table.frame([(1, "b", 4), (2, "b", 2**40)], "id int, name string, ts long"))
 
     assert table.rows() == {1: (1, "a", 5), 2: (2, "b", 2**40)}
+
+
+@pytest.mark.parametrize("wider", ["bigint", "float"])
+def test_an_ordering_column_that_widens_changes_no_row_of_logs(lake: Lake, wider: str) -> None:
+    """Null is 0 among ints and less than any bigint, and of a float both large values are equal."""
+    options = {KEY: "id", ORDERING: "ts", TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+    table = lake.table(options=options, ddl="id int, name string, ts int")
+    table.write([(1, "a", None), (2, "a", -5), (3, "a", 16_777_217)])
+    table.write([(1, "b", -3), (2, "b", None), (3, "b", 16_777_216)])
+    names = {1: "a", 2: "b", 3: "a"}
+    statement = f"ALTER TABLE pyhudi.`{table.path}` ALTER COLUMN ts TYPE {wider}"
+    with pytest.raises(SchemaConflict, match="while logs have rows"):
+        lake.spark.sql(statement)
+    assert {key: row[1] for key, row in table.rows().items()} == names
+    pyhudi.compact(table.path)
+    lake.spark.sql(statement)
+    assert {key: row[1] for key, row in table.rows().items()} == names
+    # The past was in ints.
+    first, second, *_ = table.instants()
+    changes = frame(table, first).collect()
+    assert [(each["op"], each["before"]["id"]) for each in changes] == [("u", 2)]
+    latest = lake.spark.read.format("pyhudi").options(**changed(first, second)).load(table.path)
+    assert [row["id"] for row in latest.collect()] == [2]
 
 
 def test_a_type_that_does_not_fit_is_refused_by_its_column(lake: Lake) -> None:

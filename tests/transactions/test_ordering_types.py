@@ -1,7 +1,8 @@
-"""Ordering columns do not widen under deletes in logs, whose ordering values keep their type."""
+"""Ordering columns do not widen under logs that would mean something else in the wider type."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -62,7 +63,9 @@ def test_an_ordering_column_does_not_widen_while_a_log_has_deletes(
     commit(begin(world), "int", deletes=1)
     commit(begin(world), "int", columns=WIDER)
     mine = begin(world)
-    with pytest.raises(SchemaConflict, match=r"from int to bigint.*pyhudi\.compact") as failed:
+    with pytest.raises(
+        SchemaConflict, match=r"bigint while logs have deletes.*pyhudi\.compact"
+    ) as failed:
         commit(mine, "long", columns=WIDER)
     assert (failed.value.facts["column"], failed.value.facts["ours"]) == ("ts", "long")
     mine.abort()
@@ -92,20 +95,60 @@ def test_deletes_of_an_archived_log_count_beside_a_late_state(
 
 
 @pytest.mark.parametrize(
-    ("deletes", "operation", "more"),
+    ("kind", "wider", "deletes", "operation", "more"),
     [
-        (0, "UPSERT", {}),
-        (1, "DELETE", {}),
-        (1, "UPSERT", {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}),
+        ("float", "double", 0, "UPSERT", {}),
+        ("int", "long", 1, "DELETE", {}),
+        ("int", "long", 1, "UPSERT", {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}),
     ],
-    ids=["no deletes", "deletes that always win", "by commit time"],
+    ids=["rows in the same order", "deletes that always win", "by commit time"],
 )
-def test_it_widens_where_no_delete_has_an_ordering_value(
-    new_world: NewWorld, deletes: int, operation: str, more: dict[str, str]
+def test_it_widens_where_no_log_would_mean_something_else(
+    new_world: NewWorld, kind: str, wider: str, deletes: int, operation: str, more: dict[str, str]
 ) -> None:
     world = ordered(new_world, **more)
-    commit(begin(world), "int", deletes, operation)
-    commit(begin(world), "long", deletes=1)
+    commit(begin(world), kind, deletes, operation)
+    commit(begin(world), wider, deletes=1)
+    assert columns_of(world) == COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("kind", "wider", "why"),
+    [
+        ("int", "long", "null is 0 among ints"),
+        ("int", "double", "null is 0 among ints"),
+        ("int", "float", "equal once they are float"),
+        ("long", "double", "equal once they are double"),
+    ],
+)
+def test_it_does_not_widen_over_rows_of_logs_that_it_orders_otherwise(
+    new_world: NewWorld, kind: str, wider: str, why: str
+) -> None:
+    world = ordered(new_world)
+    commit(begin(world), kind)
+    mine = begin(world)
+    with pytest.raises(SchemaConflict, match=f"while logs have rows.*{why}"):
+        commit(mine, wider)
+    mine.abort()
+    assert world.leftovers() == []
+
+
+def test_ints_that_are_never_null_widen_over_rows_of_logs(
+    new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nullable = avro
+
+    def required(columns: str, **types: str) -> str:
+        record = json.loads(nullable(columns, **types))
+        for field in record["fields"]:
+            field["type"] = field["type"][1]
+            del field["default"]
+        return json.dumps(record)
+
+    monkeypatch.setitem(globals(), "avro", required)
+    world = ordered(new_world)
+    commit(begin(world), "int")
+    commit(begin(world), "long")
     assert columns_of(world) == COLUMNS
 
 
@@ -141,11 +184,11 @@ def test_it_widens_once_the_deletes_are_compacted(new_world: NewWorld) -> None:
 def test_a_write_whose_deletes_are_of_an_older_type_is_written_again(new_world: NewWorld) -> None:
     """RFC-82's case 6: the other writer has widened the ordering column meanwhile."""
     world = ordered(new_world)
-    commit(begin(world), "int")
+    commit(begin(world), "float")
     late, rows_alone = begin(world), begin(world)
-    commit(begin(world), "long")
-    with pytest.raises(CommitConflict, match="has deletes with int values"):
-        commit(late, "int", deletes=1)
+    commit(begin(world), "double")
+    with pytest.raises(CommitConflict, match="has deletes with float values"):
+        commit(late, "float", deletes=1)
     late.abort()
-    commit(rows_alone, "int")
-    commit(begin(world), "long", deletes=1)
+    commit(rows_alone, "float")
+    commit(begin(world), "double", deletes=1)

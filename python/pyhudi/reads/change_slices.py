@@ -12,15 +12,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+import pyarrow as pa
+
 from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.change_log import DELETE
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId, parse_data_file_name, parse_log_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, padded_time
 from pyhudi.format.plans import parse_cleaner_plan
-from pyhudi.reads.log_slices import READ_SHARE, log_slice
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.reads.log_slices import READ_SHARE, columns_at, log_slice, merge_spec
 from pyhudi.reads.scan import Query
-from pyhudi.rows.log_spec import CountedInstants, SliceChange
+from pyhudi.rows.log_spec import CountedInstants, MergeSpec, SliceChange
 from pyhudi.services.slice_merging import counted_instants
 from pyhudi.slices.files import BaseFile, FileSlice, LogFile
 from pyhudi.timeline.active import COMMITS, Timeline
@@ -59,7 +62,8 @@ class SlicesThen:
         counted = self._until(commit)
         size = sum(log.size_bytes for log in found.logs)
         size += found.base.size_bytes // READ_SHARE if found.base is not None else 0
-        return SliceChange(commit.time, log_slice(self._query, found), counted, ops), size
+        of, ordering = log_slice(self._query, found), self._ordering(commit.time)
+        return SliceChange(commit.time, of, counted, ops, ordering=ordering), size
 
     def replaced(self, commit: Instant, group: Group) -> SliceChange | None:
         """The rows of a group that a commit replaced; None if it has no logs that count then."""
@@ -69,8 +73,10 @@ class SlicesThen:
             raise _gone(commit, group)
         if not found.logs:
             return None
-        counted = self._until(commit)
-        return SliceChange(commit.time, log_slice(self._query, found), counted, whole=DELETE)
+        of, counted = log_slice(self._query, found), self._until(commit)
+        earlier = [each.time for each in self._timeline.commits if each.time < commit.time]
+        ordering = self._ordering(max(earlier, default=commit.time))
+        return SliceChange(commit.time, of, counted, whole=DELETE, ordering=ordering)
 
     def check_without_logs(self, commit: Instant, stat: WriteStat) -> None:
         """``UnsupportedTable`` if a base file came in place of a slice that had logs."""
@@ -136,7 +142,18 @@ class SlicesThen:
         named = parse_log_file_name(stat.path.rpartition("/")[2])
         return named.instant if named is not None else at
 
+    def _ordering(self, at: InstantTime) -> pa.StructType | None:
+        """The ordering columns in their types at a commit; None if these are the query's."""
+        now = self._order.ordering
+        held = {each.name: each for each in columns_at(self._query, at)}
+        then = pa.struct(list(SparkSchema(tuple(held[each.name] for each in now)).arrow()))
+        return None if then == now else then
+
     # ---- all of them
+
+    @cached_property
+    def _order(self) -> MergeSpec:
+        return merge_spec(self._query, SparkSchema())
 
     @cached_property
     def _view(self) -> FileSystemView:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import InstantTime
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.reads.conditions import Filter
@@ -28,6 +29,7 @@ from pyhudi.services.slice_merging import counted_instants as instants_of
 from pyhudi.services.slice_merging import merge_spec as spec_of_merge
 from pyhudi.services.slice_merging import unmergeable
 from pyhudi.slices.files import FileSlice, LogFile
+from pyhudi.timeline.schema import table_schema
 
 if TYPE_CHECKING:
     from pyhudi.reads.scan import Query
@@ -298,10 +300,27 @@ def merge_spec(query: Query, wanted: SparkSchema) -> MergeSpec:
     """How the query's slices are merged; ``UnsupportedTable`` if pyhudi does not know how."""
     config = query.table.config
     _refuse(config)
-    schema = query.schema()
+    schema, columns = query.schema(), columns_at(query, query.until)
     place = query.runtime.filesystem(query.table.storage.root)
     named = (FILE, shown_root(query)) if FILE in wanted.types and FILE not in schema.types else None
-    return spec_of_merge(config, place, schema.columns, counted_instants(query), wanted, named)
+    return spec_of_merge(config, place, columns, counted_instants(query), wanted, named)
+
+
+def columns_at(query: Query, at: InstantTime | None) -> tuple[Column, ...]:
+    """The query's columns in the types that the table had ``at`` an instant, None for now.
+
+    A state of the past is merged by the order of its time: in a wider type of an ordering column
+    other rows may win.
+    """
+    columns = query.schema().columns
+    if at is None or at == query.as_of:
+        return columns
+    then = table_schema(query.table, query.own_timeline, at)
+    if then is None:
+        return columns
+    held = then.by_lower_name()
+    known = (held.get(each.lower_name, each) for each in columns)
+    return tuple(replace(now, type=old.type) for now, old in zip(columns, known, strict=True))
 
 
 def shown_root(query: Query) -> str:

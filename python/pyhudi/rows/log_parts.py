@@ -94,7 +94,7 @@ class LogPart:
         self._spans: tuple[Positions, Positions] | None = None
         self._deletes: list[Deleted] | None = None
         self._keys: pa.Array | None = None
-        self._ordering: dict[tuple[str, ...], tuple[list[pa.Array], pa.BooleanArray]] = {}
+        self._ordering: dict[object, tuple[list[pa.Array], pa.BooleanArray]] = {}
 
     @staticmethod
     def instant_of(block: FoundBlock) -> str:
@@ -208,9 +208,10 @@ class LogPart:
 
     def ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:
         """The ordering values, column by column, and for each row whether it wins in any case."""
-        known = self._ordering.get(spec.ordering_paths)
+        asked = spec.ordering_paths, spec.ordering
+        known = self._ordering.get(asked)
         if known is None:
-            known = self._ordering[spec.ordering_paths] = self._decoded_ordering(spec)
+            known = self._ordering[asked] = self._decoded_ordering(spec)
         return known
 
     def _decoded_ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:

@@ -116,6 +116,8 @@ class SliceChange(ByValue):
 
     The changes are what its blocks did to the rows of the other ones. With ``whole`` they are this
     operation for every row of the slice. ``ops`` are the operations whose rows are wanted.
+    ``ordering`` are the ordering columns of the time, None for those of ``MergeSpec``: in another
+    type other rows might have won.
     """
 
     instant: str
@@ -123,6 +125,7 @@ class SliceChange(ByValue):
     counted: CountedInstants
     ops: str = "iud"
     whole: str = ""
+    ordering: pa.StructType | None = None
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -174,7 +174,8 @@ def _as_open(base: SliceFile | None) -> Opener | None:
 
 def _order(spec: ChangeSpec, change: SliceChange) -> MergeSpec:
     assert spec.merge is not None, "the table has logs"
-    return replace(spec.merge, counted=change.counted)
+    ordering = spec.merge.ordering if change.ordering is None else change.ordering
+    return replace(spec.merge, counted=change.counted, ordering=ordering)
 
 
 def _merged(
