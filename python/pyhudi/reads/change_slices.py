@@ -40,6 +40,7 @@ class SlicesThen:
         self._query, self._timeline = query, timeline
         self._layout = query.table.config.layout
         self._counted: dict[InstantTime, CountedInstants] = {}
+        self._orderings: dict[InstantTime, pa.StructType | None] = {}
 
     def logged(
         self, commit: Instant, group: Group, stats: Sequence[WriteStat], ops: str
@@ -144,10 +145,12 @@ class SlicesThen:
 
     def _ordering(self, at: InstantTime) -> pa.StructType | None:
         """The ordering columns in their types at a commit; None if these are the query's."""
-        now = self._order.ordering
-        held = {each.name: each for each in columns_at(self._query, at)}
-        then = pa.struct(list(SparkSchema(tuple(held[each.name] for each in now)).arrow()))
-        return None if then == now else then
+        if at not in self._orderings:
+            now = self._order.ordering
+            held = {each.name: each for each in columns_at(self._query, at)}
+            then = pa.struct(list(SparkSchema(tuple(held[each.name] for each in now)).arrow()))
+            self._orderings[at] = None if then == now else then
+        return self._orderings[at]
 
     # ---- all of them
 
