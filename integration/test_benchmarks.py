@@ -29,7 +29,7 @@ from benchmarks.merge_on_read_report import (
 )
 from benchmarks.report import write_page
 from benchmarks.results import Measurement, Results, load
-from benchmarks.run import Disagreement, agree
+from benchmarks.run import REPO, Disagreement, agree
 
 SPIN = "import time\nwhile time.process_time() < 0.5: pass\n"
 
@@ -57,6 +57,12 @@ def test_cpu_of_a_stranger_does_not_count() -> None:
 
 
 def test_cpu_counts_on_where_a_child_is_reaped_and_where_its_killed_parent_did_not() -> None:
+    """In a process of its own: engines that other tests have started use CPU, too."""
+    call = "from integration.test_benchmarks import lose_a_child\nlose_a_child()"
+    subprocess.run([sys.executable, "-c", call], check=True, cwd=REPO)
+
+
+def lose_a_child() -> None:
     clock = TreeClock(os.getpid())
     before = clock.look()
     spin = [sys.executable, "-c", SPIN + "print(flush=True)\ninput()"]
