@@ -168,6 +168,16 @@ def test_a_log_that_is_damaged_after_its_merge_is_told(
         df.collect()
 
 
+def in_partitions(spark: SparkSession, lake: Lake, changed: str) -> tuple[HudiTable, DataFrame]:
+    """A table of four files, one a partition, with logs of the ``changed`` rows; what it has."""
+    table = lake.table(**{TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"})
+    before = spark.range(40).selectExpr("id", "1 ts", "concat('d', id % 4) dt")
+    table.write(before.repartition(4, "dt"), "bulk_insert")
+    late = before.where(changed).withColumn("ts", F.lit(2))
+    table.write(late, "upsert")
+    return table, before.where(f"not ({changed})").unionByName(late)
+
+
 def test_few_rows_of_many_logs_take_one_task_and_no_query_of_their_own(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,16 +194,11 @@ def test_few_rows_of_many_logs_take_one_task_and_no_query_of_their_own(
     monkeypatch.setattr(read_handlers, "block_file", noted)
     monkeypatch.setattr(read_handlers, "log_rows", None)
     monkeypatch.setattr(change_data, "TASK_BYTES", 1)
-    table = lake.table(**{TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"})
-    before = spark.range(40).selectExpr("id", "1 ts", "concat('d', id % 4) dt")
-    table.write(before.repartition(4, "dt"), "bulk_insert")
-    late = before.where("id < 8").withColumn("ts", F.lit(2))
-    table.write(late, "upsert")
-    expected = before.where("id >= 8").unionByName(late)
-    assert shown(table.df().select(before.columns)) == shown(expected)
+    table, expected = in_partitions(spark, lake, "id < 8")
+    assert shown(table.df().select(expected.columns)) == shown(expected)
     assert len(tasks[0]) == 1
     monkeypatch.setattr(log_slices, "HERE_ROWS", -1)
-    assert shown(table.df().select(before.columns)) == shown(expected)
+    assert shown(table.df().select(expected.columns)) == shown(expected)
     assert len(tasks[1]) == 4
 
 
@@ -220,13 +225,8 @@ def test_files_with_and_without_logs_are_read_side_by_side(
     spark: SparkSession, lake: Lake, answers: list[bool]
 ) -> None:
     """The readers of files whose rows all count, and of the others, are not the same."""
-    table = lake.table(**{TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"})
-    before = spark.range(40).selectExpr("id", "1 ts", "concat('d', id % 4) dt")
-    table.write(before.repartition(4, "dt"), "bulk_insert")
-    late = before.where("dt < 'd2'").withColumn("ts", F.lit(2))
-    table.write(late, "upsert")
-    expected = before.where("dt >= 'd2'").unionByName(late)
-    assert shown(table.df().select(before.columns)) == shown(expected)
+    table, expected = in_partitions(spark, lake, "dt < 'd2'")
+    assert shown(table.df().select(expected.columns)) == shown(expected)
     wanted = expected.where("ts = 2 or id = 3").select("id")
     assert shown(table.df().where("ts = 2 or id = 3").select("id")) == shown(wanted)
     assert answers == [True, True]

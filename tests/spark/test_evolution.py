@@ -119,6 +119,19 @@ def test_an_ordering_column_that_widens_changes_no_row_of_logs(lake: Lake, wider
     assert [row["id"] for row in latest.collect()] == [2]
 
 
+def test_rows_of_logs_that_an_overwrite_replaces_are_those_of_the_older_type(lake: Lake) -> None:
+    """The write that widens the ordering column replaces all logs; null is 0 among ints alone."""
+    options = {KEY: "id", ORDERING: "ts", TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+    table = lake.table(options=options, ddl="id int, name string, ts int")
+    table.write([(1, "a", None), (2, "a", -5)])
+    table.write([(1, "b", -3), (2, "b", None)])
+    wider = lake.spark.createDataFrame([(3, "c", 1)], "id int, name string, ts bigint")
+    table.write(wider, "insert_overwrite_table")
+    _, second, _ = table.instants()
+    gone = frame(table, second).where("op = 'd'").collect()
+    assert {each["before"]["id"]: each["before"]["name"] for each in gone} == {1: "a", 2: "b"}
+
+
 def test_a_type_that_does_not_fit_is_refused_by_its_column(lake: Lake) -> None:
     table = lake.table(options={**OPTIONS, VERSION: "8"})
     table.write([(1, "a", 1, "x")])

@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 from pyhudi.clock import SystemClock
+from pyhudi.errors import UnsupportedTable
 from pyhudi.services import clean as clean_module
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.table import BACKUP, PROPERTIES, open_table
@@ -372,3 +373,18 @@ def test_a_savepoint_is_called_for_and_deleted(spark: SparkSession, name: str) -
     assert left.instant == newest
     with pytest.raises(Exception, match="has no savepoint"):
         spark.sql(f"{call}.delete_savepoint('{name}', '{first}')")
+
+
+def test_a_call_without_a_catalog_is_for_the_current_one(spark: SparkSession, name: str) -> None:
+    create(spark, name)
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
+    call = f"call system.health(table => 'spark_catalog.default.{name}')"
+    spark.sql("use pyhudi")
+    try:
+        if spark.version < "4":  # its grammar has no CALL
+            with pytest.raises(UnsupportedTable, match=r"write: CALL pyhudi\.system\.health\("):
+                spark.sql(call)
+        else:
+            assert spark.sql(call).count() > 9
+    finally:
+        spark.sql("use spark_catalog")

@@ -40,7 +40,7 @@ class SlicesThen:
         self._query, self._timeline = query, timeline
         self._layout = query.table.config.layout
         self._counted: dict[InstantTime, CountedInstants] = {}
-        self._orderings: dict[InstantTime, pa.StructType | None] = {}
+        self._orderings: dict[tuple[InstantTime, bool], pa.StructType | None] = {}
 
     def logged(
         self, commit: Instant, group: Group, stats: Sequence[WriteStat], ops: str
@@ -63,7 +63,7 @@ class SlicesThen:
         counted = self._until(commit)
         size = sum(log.size_bytes for log in found.logs)
         size += found.base.size_bytes // READ_SHARE if found.base is not None else 0
-        of, ordering = log_slice(self._query, found), self._ordering(commit.time)
+        of, ordering = log_slice(self._query, found), self._ordering(commit)
         return SliceChange(commit.time, of, counted, ops, ordering=ordering), size
 
     def replaced(self, commit: Instant, group: Group) -> SliceChange | None:
@@ -75,8 +75,7 @@ class SlicesThen:
         if not found.logs:
             return None
         of, counted = log_slice(self._query, found), self._until(commit)
-        earlier = [each.time for each in self._timeline.commits if each.time < commit.time]
-        ordering = self._ordering(max(earlier, default=commit.time))
+        ordering = self._ordering(commit, before=True)
         return SliceChange(commit.time, of, counted, whole=DELETE, ordering=ordering)
 
     def check_without_logs(self, commit: Instant, stat: WriteStat) -> None:
@@ -143,14 +142,18 @@ class SlicesThen:
         named = parse_log_file_name(stat.path.rpartition("/")[2])
         return named.instant if named is not None else at
 
-    def _ordering(self, at: InstantTime) -> pa.StructType | None:
-        """The ordering columns in their types at a commit; None if these are the query's."""
-        if at not in self._orderings:
+    def _ordering(self, commit: Instant, before: bool = False) -> pa.StructType | None:
+        """The ordering columns in their types at a commit, or ``before`` it; None if these are the
+        query's."""
+        asked = commit.time, before
+        if asked not in self._orderings:
+            earlier = (each.time for each in self._timeline.commits if each.time < commit.time)
+            at = max(earlier, default=commit.time) if before else commit.time
             now = self._order.ordering
             held = {each.name: each for each in columns_at(self._query, at)}
             then = pa.struct(list(SparkSchema(tuple(held[each.name] for each in now)).arrow()))
-            self._orderings[at] = None if then == now else then
-        return self._orderings[at]
+            self._orderings[asked] = None if then == now else then
+        return self._orderings[asked]
 
     # ---- all of them
 

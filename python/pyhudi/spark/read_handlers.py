@@ -127,10 +127,10 @@ class ReadHandlers:
         if isinstance(found, ChangePlan):
             holder.take(change_rows(spark, found, wanted)._jdf)
         elif isinstance(found, LogRowsPlan):
-            if ask.decodes:
-                blocks = block_file(found, spark.sparkContext.defaultParallelism)
-                if blocks is not None:
-                    return blocks
+            parallelism = spark.sparkContext.defaultParallelism
+            blocks = block_file(found, parallelism) if ask.decodes else None
+            if blocks is not None:
+                return blocks
             holder.take(log_rows(spark, found, wanted)._jdf)
         else:
             holder.take(logged_rows(spark, found, wanted)._jdf)
