@@ -24,6 +24,33 @@ def test_char_and_varchar_columns_have_their_lengths(spark: SparkSession, name: 
         spark.sql(f"insert into {name} values (2, 'a', 'longer')")
 
 
+@pytest.mark.every_line
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_statements_change_rows_of_tables_with_char_columns(
+    spark: SparkSession, name: str, kind: str
+) -> None:
+    """Where Spark pads the columns by a projection over the table, the statements find it."""
+    given = f"using pyhudi tblproperties (primaryKey = 'id', type = '{kind}')"
+    spark.sql(f"create table {name} (id int, c char(5), v varchar(5)) {given}")
+    spark.sql(f"insert into {name} values (1, 'ab', 'x'), (2, 'cd', 'y'), (3, 'ef', 'z')")
+
+    spark.sql(f"delete from {name} where c = 'cd'")
+    spark.sql(f"update {name} set v = length(c) where c = 'ab'")
+    spark.sql(
+        f"merge into {name} t using (select explode(array(1, 4)) id, 'new' c) s on t.id = s.id"
+        " when matched and t.c = 'ab' then update set c = s.c, v = concat(trim(t.c), t.v)"
+        " when not matched then insert (id, c, v) values (s.id, s.c, 'i')"
+    )
+    spark.sql(
+        f"merge into {name} t using {name} s on t.c < s.c and s.id = 4 when matched then delete"
+    )
+
+    assert sorted(spark.sql(f"select * from {name}").collect()) == [
+        Row(id=1, c="new  ", v="ab5"),
+        Row(id=4, c="new  ", v="i"),
+    ]
+
+
 @pytest.mark.parametrize("how", ["", "purge"])
 def test_a_table_at_a_path_is_not_dropped_by_name(
     spark: SparkSession, lake: Lake, how: str

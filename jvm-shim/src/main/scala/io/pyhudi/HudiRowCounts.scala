@@ -69,9 +69,12 @@ private[pyhudi] object HudiRowCounts {
 
   /** The statement as Spark runs it; its older lines would rewrite it only after this rule. */
   private def rewritten(statement: Command): LogicalPlan = statement match {
-    case delete: DeleteFromTable if isHudi(delete.table) => RewriteDeleteFromTable(delete)
-    case update: UpdateTable if isHudi(update.table) => RewriteUpdateTable(update)
-    case merge: MergeIntoTable if isHudi(merge.targetTable) => RewriteMergeIntoTable(merge)
+    case delete: DeleteFromTable if isHudi(delete.table) =>
+      RewriteDeleteFromTable(HudiPaddedColumns.moved(delete, delete.table))
+    case update: UpdateTable if isHudi(update.table) =>
+      RewriteUpdateTable(HudiPaddedColumns.moved(update, update.table))
+    case merge: MergeIntoTable if isHudi(merge.targetTable) =>
+      RewriteMergeIntoTable(HudiPaddedColumns.moved(merge, merge.targetTable))
     case other => other
   }
 
