@@ -424,6 +424,12 @@ def test_what_the_logs_are_not_merged_of_is_refused_by_name(tmp_path: Path) -> N
         with pytest.raises(UnsupportedTable) as caught:
             merged(logged(golden_tables.BY_NAME[name], tmp_path / name))
         assert caught.value.feature == feature
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    with (table.root / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("hoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
+    with pytest.raises(UnsupportedTable, match="Compact .* into base files instead") as caught:
+        merged(table)
+    assert caught.value.feature == "the logs alone of a table of partial updates"
 
 
 def test_a_plan_of_apache_hudi_is_taken_back_where_none_would_be_run(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from pyhudi.rows.slice_merge import merge, newest_events
 from pyhudi.rows.slice_reader import parts_in
 from pyhudi.rows.spec import COMMIT_TIME_COLUMN, FileSystemSpec
 from pyhudi.services.file_schemas import FileSchemas
-from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
+from pyhudi.services.slice_merging import counted_instants, merge_spec, unfollowed
 from pyhudi.slices.files import FileSlice, LogFile, base_files
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
@@ -93,7 +93,7 @@ def logged_keys(
         return {}
     unread = [LoggedKey(tuple(log.path for log in each.logs), unread=True) for each in slices]
     found = unread
-    if unmergeable(table.config) is None:
+    if unfollowed(table.config) is None:
         spec, orders = _orders(table, timeline, view, place, slices)
         look = partial(_looked, spec, spec.fs.open(), key)
         with ThreadPoolExecutor(THREADS) as threads:
@@ -116,7 +116,7 @@ def deletes_between(
     Slices come without logs, each with the instant of its next base file; ``ends`` are the
     completion times of commits. None where the logs are gone, or do not tell.
     """
-    if unmergeable(table.config) is not None or not slices:
+    if unfollowed(table.config) is not None or not slices:
         return [None] * len(slices)
     view = table.view(timeline)
     held = [_its_logs(view, each, until, ends) for each, until in slices]

@@ -41,6 +41,12 @@ class AvroColumns:
         """The names of the fields."""
         return [field["name"] for field in self._record["fields"]]
 
+    @property
+    def defaults(self) -> list[str]:
+        """The names of the fields with a default other than null."""
+        fields = self._record["fields"]
+        return [field["name"] for field in fields if field.get("default") is not None]
+
     def decode(
         self,
         data: bytes | memoryview[int],

@@ -264,8 +264,15 @@ class LogPart:
 
     def names(self) -> set[str]:
         """The columns of its rows, as its schema calls them."""
+        return set(self._in_schema(lambda schema: schema.names))
+
+    def defaults(self) -> list[str]:
+        """The columns of its rows whose default is a value other than null."""
+        return self._in_schema(lambda schema: schema.defaults)
+
+    def _in_schema(self, wanted: Callable[[AvroColumns], list[str]]) -> list[str]:
         try:
-            return set(AvroColumns(self.schema).names)
+            return wanted(AvroColumns(self.schema))
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt(self.path, RULE, f"the schema does not parse ({error!r})") from error
 

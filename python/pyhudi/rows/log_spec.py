@@ -49,6 +49,14 @@ class LogSlice(ByValue):
 
 
 @dataclass(frozen=True, slots=True)
+class Filled(ByValue):
+    """Values that give way to those of the row below (spec/merging.md R6): null, or the text
+    ``marker`` in columns of texts and bytes."""
+
+    marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MergeSpec(ByValue):
     """One read of slices with logs; all its tasks get the same.
 
@@ -57,6 +65,7 @@ class MergeSpec(ByValue):
     name them in this struct, a field of a column with dots. A row whose column ``marker[0]`` has
     the text ``marker[1]`` is a delete. The column ``named[0]`` gets the path of the row's log,
     after the text ``named[1]``. ``whole_logs``: each log is of one write, so no block may be torn.
+    ``filled``: which values of a row come from the row below; None if its own ones count, all.
     """
 
     root: str
@@ -68,6 +77,7 @@ class MergeSpec(ByValue):
     marker: tuple[str, str] | None = None
     named: tuple[str, str] | None = None
     whole_logs: bool = False
+    filled: Filled | None = None
 
     def schema(self) -> pa.Schema:
         """The columns of the answer."""

@@ -1,19 +1,23 @@
-"""Rows of logs that have some columns only, as the MERGE INTO of Apache Hudi writes them.
+"""Rows of logs that lack columns or values, which come from the rows below them.
 
-Rule: spec/merging.md R5. Such a row lies over another one of its key, from which its other columns
-come: over the row that it won against, or at the end over the row of the base file.
+Rules: spec/merging.md R5 and R6. A row that the MERGE INTO of Apache Hudi writes has some columns
+only; in tables of partial updates some values stand for none. Such a row lies over another one of
+its key: over the row that it won against, or at the end over the row of the base file. Where the
+row of the base file wins, it lies over the log's.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyhudi.errors import UnsupportedTable
 from pyhudi.rows.log_parts import LogPart
 from pyhudi.rows.log_spec import MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
@@ -23,15 +27,22 @@ from pyhudi.rows.slice_merge import Stack, stacks
 NOTHING: Final = -1
 BASE: Final = -2
 
+IGNORED: Final = "hoodie.table.partial.update.mode=IGNORE_DEFAULTS"
+
 Opener = Callable[[], AbstractContextManager[SliceFile]]
 
 
 class PartialPart(LogPart):
-    """A block whose rows have some columns only; its images are whole rows."""
+    """A block whose rows lack columns or values; its images are whole rows."""
 
     def __init__(self, own: LogPart, number: int, layers: Layers) -> None:
         self.__dict__.update(own.__dict__)
         self.number, self.layers = number, layers
+
+    @property
+    def partial(self) -> bool:
+        """True: no reader has its rows from the block alone."""
+        return True
 
     def images(self, at: Positions, kind: pa.StructType) -> pa.StructArray:
         """The rows at ``at`` in the columns of ``kind``, with those that lie below them."""
@@ -39,7 +50,7 @@ class PartialPart(LogPart):
 
 
 class Layers:
-    """Which row lies below each row of ``parts`` that has some columns only.
+    """Which row lies below each row of ``parts`` that lacks columns or values.
 
     Rows are numbered over all parts. ``opened`` opens the base file that ``instant`` wrote; None if
     the slice has none.
@@ -52,80 +63,137 @@ class Layers:
         self._opened, self._instant = opened, instant
         self.starts = np.cumsum([0, *(part.size for part in parts)]).astype(np.int64)
         self._below: Positions | None = None
+        self._above: Positions | None = None
+        if spec.filled is not None and spec.filled.marker is None:
+            for part in self.parts:
+                _refuse_defaults(part)
 
     def below(self) -> Positions:
         """For each row the number of the row below; ``NOTHING``, or ``BASE`` less a place.
 
         A row with all columns has ``NOTHING`` below.
         """
-        if self._below is None:
-            found = np.full(int(self.starts[-1]), NOTHING, np.int64)
+        return self._laid()[0]
+
+    def _laid(self) -> tuple[Positions, Positions]:
+        """(``below``, for each row the row of the base file above it or ``NOTHING``)."""
+        if self._below is None or self._above is None:
+            self._below = np.full(int(self.starts[-1]), NOTHING, np.int64)
+            self._above = self._below.copy()
             with ExitStack() as opening:
                 base = None if self._opened is None else opening.enter_context(self._opened())
                 for each in stacks(self._spec, self.parts, base, self._instant):
-                    self._lay(each, found)
-            self._below = found
-        return self._below
+                    self._lay(each, self._below, self._above)
+        return self._below, self._above
 
-    def _lay(self, stack: Stack, found: Positions) -> None:
-        """Note what lies below the rows of one pass of the merge."""
+    def _lay(self, stack: Stack, below: Positions, above: Positions) -> None:
+        """Note what lies below and above the rows of one pass of the merge."""
         pieces = zip(self.starts[:-1], stack.rows, strict=True)
         numbers = np.concatenate([start + rows for start, rows in pieces])
         own = np.flatnonzero(stack.partial)
         under, place = stack.under[own], stack.at[own]
         last = np.where(place >= 0, BASE - place, NOTHING)
-        found[numbers[own]] = np.where(under >= 0, numbers[np.maximum(under, 0)], last)
+        below[numbers[own]] = np.where(under >= 0, numbers[np.maximum(under, 0)], last)
+        above[numbers[stack.over]] = BASE - stack.at[stack.over]
 
     def images(self, part: int, at: Positions, kind: pa.StructType) -> pa.StructArray:
-        """Rows of a part in the columns of ``kind``: each column from the highest row with it."""
+        """Rows of a part in the columns of ``kind``: each value from the highest row with it."""
         pieces: dict[str, list[pa.Array]] = defaultdict(list)
         places: dict[str, list[Positions]] = defaultdict(list)
-        left = [(np.arange(len(at)), self.starts[part] + at, list(kind))]
+        own = self.starts[part] + at
+        above = self._laid()[1][own]
+        covered = above != NOTHING
+        rows, under = np.where(covered, above, own), np.where(covered, own, self._under(own))
+        left = [(np.arange(len(at)), rows, under, list(kind))]
         while left:
-            where, numbers, fields = left.pop()
-            for source in np.unique(self._source_of(numbers)):
-                chosen = np.flatnonzero(self._source_of(numbers) == source)
-                held, rest, columns = self._read(int(source), numbers[chosen], fields)
-                for field, column in zip(held, columns, strict=True):
-                    pieces[field.name].append(column)
-                    places[field.name].append(where[chosen])
-                if rest:
-                    left.append((where[chosen], self.below()[numbers[chosen]], rest))
+            every, rows, under, fields = left.pop()
+            sources = self._source_of(rows)
+            for source in np.unique(sources):
+                chosen = np.flatnonzero(sources == source)
+                where, deeper = every[chosen], under[chosen]
+                falling: dict[bytes, list[pa.Field]] = defaultdict(list)
+                for field, column, lacks in self._read(int(source), rows[chosen], fields):
+                    stays = ~lacks | (deeper == NOTHING)
+                    pieces[field.name].append(column.filter(pa.array(stays)))
+                    places[field.name].append(where[stays])
+                    falling[stays.tobytes()].append(field)
+                for stayed, lacked in falling.items():
+                    falls = np.flatnonzero(~np.frombuffer(stayed, np.bool_))
+                    if len(falls):
+                        lower = deeper[falls]
+                        left.append((where[falls], lower, self._under(lower), lacked))
         joined = [_joined(pieces[field.name], places[field.name], field.type) for field in kind]
         return pa.StructArray.from_arrays(joined, fields=list(kind))
 
+    def _under(self, rows: Positions) -> Positions:
+        """The numbers of the rows below; nothing lies below one of the base file."""
+        return np.where(rows >= 0, self.below()[np.maximum(rows, 0)], NOTHING)
+
     def _source_of(self, numbers: Positions) -> Positions:
-        """The number of each row's part; ``NOTHING`` and ``BASE`` stay."""
+        """The number of each row's part, ``BASE`` for the base file."""
         found = np.searchsorted(self.starts, numbers, side="right") - 1
-        return np.where(numbers >= 0, found, np.where(numbers <= BASE, BASE, NOTHING))
+        return np.where(numbers >= 0, found, BASE)
 
     def _read(
-        self, source: int, numbers: Positions, fields: list[pa.Field]
-    ) -> tuple[list[pa.Field], list[pa.Field], list[pa.Array]]:
-        """(the fields that a source decides, the others, the columns of the former)."""
-        if source == NOTHING:
-            return fields, [], [pa.nulls(len(numbers), field.type) for field in fields]
+        self, source: int, rows: Positions, fields: list[pa.Field]
+    ) -> Iterator[tuple[pa.Field, pa.Array, np.ndarray]]:
+        """Each field with its values, and which of them the row below decides if there is one."""
+        kind = pa.struct(fields)
         if source == BASE:
             assert self._opened is not None
             with self._opened() as base:
-                return fields, [], base.images(BASE - numbers, pa.struct(fields)).flatten()
-        part, at = self.parts[source], numbers - self.starts[source]
-        held = [f for f in fields if part.has(f.name)] if part.partial else fields
-        rest = [f for f in fields if f not in held]
-        columns = part.images(at, pa.struct(held)).flatten() if held else []
-        return held, rest, columns
+                columns = base.images(BASE - rows, kind).flatten()
+        else:
+            columns = self.parts[source].images(rows - self.starts[source], kind).flatten()
+        some = source != BASE and self.parts[source].partial
+        for field, column in zip(fields, columns, strict=True):
+            if some and not self.parts[source].has(field.name):
+                yield field, column, np.ones(len(rows), np.bool_)
+            else:
+                yield field, column, self._unset(column)
+
+    def _unset(self, column: pa.Array) -> np.ndarray:
+        """Which values stand for none (spec/merging.md R6)."""
+        filled = self._spec.filled
+        if filled is None:
+            return np.zeros(len(column), np.bool_)
+        if filled.marker is None:
+            return np.asarray(column.is_null())
+        kind = column.type
+        if not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+            return np.zeros(len(column), np.bool_)
+        marker = pa.scalar(filled.marker.encode(), pa.binary())
+        equal = pc.equal(column.cast(pa.binary()), marker)
+        return np.asarray(pc.fill_null(equal, False))
+
+
+def _refuse_defaults(part: LogPart) -> None:
+    """``UnsupportedTable`` if a column of a block has a default other than null.
+
+    In such a column Apache Hudi takes some values for none and others not, by how Java holds them.
+    """
+    named = [] if part.deletes else part.defaults()
+    if named:
+        raise UnsupportedTable(
+            f"The column '{named[0]}' of rows in {part.path} has a default other than null. Under "
+            f"{IGNORED} Apache Hudi takes some of its values for none and others not, so pyhudi "
+            "cannot merge them. Let Apache Hudi compact the table, or set "
+            "hoodie.datasource.query.type=read_optimized to read the base files alone.",
+            feature=f"{IGNORED} with the default of a column",
+        )
 
 
 def whole_rows(
     spec: MergeSpec, parts: Sequence[LogPart], opened: Opener | None, instant: str
 ) -> list[LogPart]:
     """``parts`` with images that are whole rows, over the base file that ``instant`` wrote."""
-    if not any(part.partial for part in parts):
+    lacking = [part.partial or (spec.filled is not None and not part.deletes) for part in parts]
+    if not any(lacking):
         return list(parts)
     layers = Layers(spec, parts, opened, instant)
     return [
-        PartialPart(part, number, layers) if part.partial else part
-        for number, part in enumerate(parts)
+        PartialPart(part, number, layers) if lacks else part
+        for number, (part, lacks) in enumerate(zip(parts, lacking, strict=True))
     ]
 
 

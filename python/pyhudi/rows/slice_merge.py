@@ -25,6 +25,14 @@ from pyhudi.rows.slice_file import SliceFile
 EVENTS_AT_ONCE: Final = 2_000_000
 
 
+#: is told the winners and the losers of a round of a merge
+Met = Callable[[Positions, Positions], None]
+
+
+def _unnoticed(winners: Positions, losers: Positions) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class _Share:
     """Of all rows of logs those whose key or place falls to one of ``of`` passes.
@@ -98,12 +106,14 @@ def _of_share(
         none = np.zeros(0, np.int64)
         return Merged(none, (none,) * len(parts))
     if spec.ordering_paths:
-        winners, stays = _by_event_time(spec, parts, base, events)
+        winners, counts = _by_event_time(spec, parts, base, events)
+        if spec.filled is not None:
+            # A row below the base file's may have values that this one lacks.
+            counts |= ~_gone(spec, parts, events.rows)[winners]
+        winners = winners[counts]
     else:
-        winners, stays = _last_of_each(events.ids), None
+        winners = _last_of_each(events.ids)
     held = events.at[events.ids[winners]]
-    if stays is not None:
-        winners, held = winners[stays], held[stays]
     masked = np.unique(held[held >= 0])
     return Merged(masked, _kept(spec, parts, events.rows, winners))
 
@@ -204,11 +214,12 @@ def _by_event_time(
     parts: Sequence[LogPart],
     base: SliceFile | None,
     events: _Events,
+    met: Met = _unnoticed,
 ) -> tuple[Positions, np.ndarray]:
     """(the winner among the events of each number, whether it wins against the base file's row).
 
     The logs are merged first, and their winner meets the base file, as in Apache Hudi: that counts
-    where a delete that always wins stands between two rows.
+    where a delete that always wins stands between two rows. ``met`` is that of ``_winners``.
     """
     ids, at = events.ids, events.at
     columns, always, deletes = _compared(spec, parts, events.rows)
@@ -218,7 +229,7 @@ def _by_event_time(
         for column, values in zip(columns, stored, strict=True):
             column.append(comparable(values))
     ranks = _ranks([pa.concat_arrays(column) for column in columns])
-    winners = _winners(ids, ranks[: len(ids)], always, deletes)
+    winners = _winners(ids, ranks[: len(ids)], always, deletes, met)
     stays = np.ones(len(winners), np.bool_)
     if base is not None and len(held):
         against = ranks[len(ids) :]
@@ -249,7 +260,7 @@ def _winners(
     ranks: Positions,
     forced: np.ndarray,
     deletes: np.ndarray,
-    met: Callable[[Positions, Positions], None] = lambda winners, losers: None,
+    met: Met = _unnoticed,
 ) -> Positions:
     """The winner of each number: its events meet one after the other, in rounds.
 
@@ -274,17 +285,18 @@ def _winners(
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What lies below the rows of logs that have some columns only (spec/merging.md R5).
+    """What lies below the rows of logs that lack columns or values (spec/merging.md R5 and R6).
 
     The events are ``rows`` of each part, one part after the other. Of each event: whether it is
-    ``partial``, the event ``under`` it, -1 if none is, and the place ``at`` of its row in the base
-    file, -1 if it has none.
+    ``partial``, the event ``under`` it, -1 if none is, the place ``at`` of its row in the base
+    file, -1 if it has none, and whether that row lies ``over`` it.
     """
 
     rows: list[Positions]
     partial: np.ndarray
     under: Positions
     at: Positions
+    over: np.ndarray
 
 
 def stacks(
@@ -295,14 +307,17 @@ def stacks(
     for share in _shares(parts, placed):
         events = _by_key(parts, base, share) if placed is None else _by_position(placed, share)
         if len(events.ids):
-            yield _stacked(spec, parts, events)
+            yield _stacked(spec, parts, base, events)
 
 
-def _stacked(spec: MergeSpec, parts: Sequence[LogPart], events: _Events) -> Stack:
+def _stacked(
+    spec: MergeSpec, parts: Sequence[LogPart], base: SliceFile | None, events: _Events
+) -> Stack:
     ids, rows = events.ids, events.rows
-    of_parts = list(zip(parts, rows, strict=True))
-    partial = np.concatenate([np.full(len(own), part.partial) for part, own in of_parts])
-    gone = np.concatenate([part.taken_away(spec)[own] for part, own in of_parts])
+    of_parts = zip(parts, rows, strict=True)
+    filled = spec.filled is not None
+    partial = np.concatenate([np.full(len(own), part.partial or filled) for part, own in of_parts])
+    gone = _gone(spec, parts, rows)
     partial &= ~gone
     under, lowest = np.full(len(ids), -1, np.int64), np.arange(len(ids))
 
@@ -312,13 +327,21 @@ def _stacked(spec: MergeSpec, parts: Sequence[LogPart], events: _Events) -> Stac
         under[lowest[above]] = below
         lowest[above] = lowest[below]
 
-    never = np.zeros(len(ids), np.bool_)
-    ranks, always, deletes = np.zeros(len(ids), np.int64), never, never
+    over = np.zeros(len(ids), np.bool_)
     if spec.ordering_paths:
-        columns, always, deletes = _compared(spec, parts, rows)
-        ranks = _ranks([pa.concat_arrays(column) for column in columns])
-    _winners(ids, ranks, always, deletes, met)
-    return Stack(rows, partial, under, events.at[ids])
+        winners, stays = _by_event_time(spec, parts, base if filled else None, events, met)
+        over[winners] = ~stays
+    else:
+        never = np.zeros(len(ids), np.bool_)
+        _winners(ids, np.zeros(len(ids), np.int64), never, never, met)
+    return Stack(rows, partial, under, events.at[ids], over)
+
+
+def _gone(spec: MergeSpec, parts: Sequence[LogPart], rows: Sequence[Positions]) -> np.ndarray:
+    """Which of the ``rows`` of all parts are deletes."""
+    of_parts = zip(parts, rows, strict=True)
+    found = [part.taken_away(spec)[own] for part, own in of_parts]
+    return np.concatenate([np.zeros(0, np.bool_), *found])
 
 
 def _ranks(columns: Sequence[pa.Array]) -> Positions:

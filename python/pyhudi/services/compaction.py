@@ -46,7 +46,7 @@ from pyhudi.services.compaction_schedule import (
 from pyhudi.services.compaction_tasks import tasks_of
 from pyhudi.services.log_compaction_run import RunningLogCompaction
 from pyhudi.services.rewriting import change_log_spec, rewrite_spec
-from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
+from pyhudi.services.slice_merging import counted_instants, merge_spec, unfollowed, unmergeable
 from pyhudi.services.written_columns import written_columns
 from pyhudi.services.written_files import files_in, stat_of
 from pyhudi.timeline.active import Timeline
@@ -315,6 +315,8 @@ def _lone_logs(table: Table, timeline: Timeline) -> str | None:
         return "the logs alone of a table of pessimistic writers"
     if SchemaHistory(table, timeline, None).current() is not None:
         return "the logs alone of a table whose columns have ids"
+    if unfollowed(table.config) is not None:
+        return "the logs alone of a table of partial updates"
     return None
 
 

@@ -16,12 +16,17 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import MergeMode, TableConfig, TableType
 from pyhudi.hudi_keys import DELETE_MARKS
-from pyhudi.rows.log_spec import CountedInstants, MergeSpec
+from pyhudi.rows.log_spec import CountedInstants, Filled, MergeSpec
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.view import FileSystemView
-from pyhudi.transactions.writable import MERGE_PROPERTY
+from pyhudi.transactions.writable import MERGE_PROPERTY, PARTIAL_UPDATE
+
+#: modes of partial updates (spec/merging.md R6), and the property with the marker of the second
+IGNORE_DEFAULTS, FILL_UNAVAILABLE = PARTIAL_UPDATES = ("IGNORE_DEFAULTS", "FILL_UNAVAILABLE")
+UNAVAILABLE = MERGE_PROPERTY + "hoodie.write.partial.update.unavailable.value"
+PARTIAL_UPDATES_SINCE = 9
 
 
 def counted_instants(view: FileSystemView, until: str | None) -> CountedInstants:
@@ -89,6 +94,7 @@ def merge_spec(
         _marker(config),
         named,
         config.logs_name_their_write,
+        _filled(config),
     )
 
 
@@ -97,12 +103,23 @@ def unmergeable(config: TableConfig) -> str | None:
     if config.merge_mode is MergeMode.CUSTOM:
         payload = config.raw.get("hoodie.compaction.payload.class") or "a merger of its own"
         return f"log files that are merged by {payload.rsplit('.', 1)[-1]}"
-    mode = config.raw.get("hoodie.table.partial.update.mode")
-    if mode:
-        return f"log files that are merged by hoodie.table.partial.update.mode={mode}"
+    mode = config.raw.get(PARTIAL_UPDATE)
+    if mode and (mode not in PARTIAL_UPDATES or config.version < PARTIAL_UPDATES_SINCE):
+        return f"log files that are merged by {PARTIAL_UPDATE}={mode}"
     if not config.populate_meta_fields:
         return "log files of tables without meta fields"
     return None
+
+
+def unfollowed(config: TableConfig) -> str | None:
+    """What the logs of a table have of which pyhudi cannot say who did it; None if it can.
+
+    By partial updates a row has values of several writes, and one that loses may change it.
+    """
+    unknown, mode = unmergeable(config), config.raw.get(PARTIAL_UPDATE)
+    if unknown is None and mode:
+        return f"log files that are merged by {PARTIAL_UPDATE}={mode}"
+    return unknown
 
 
 def refuse_other_deletes(config: TableConfig, options: Mapping[str, str]) -> None:
@@ -125,6 +142,15 @@ def refuse_other_deletes(config: TableConfig, options: Mapping[str, str]) -> Non
                 "have this mark in their column.",
                 key=key,
             )
+
+
+def _filled(config: TableConfig) -> Filled | None:
+    """Which values give way to those of the row below; None if the table names none."""
+    mode = config.raw.get(PARTIAL_UPDATE)
+    if mode == FILL_UNAVAILABLE:
+        marker = config.raw.get(UNAVAILABLE)
+        return Filled(marker) if marker else None
+    return Filled() if mode == IGNORE_DEFAULTS else None
 
 
 def _marker(config: TableConfig) -> tuple[str, str] | None:

@@ -1,0 +1,147 @@
+"""Tables of Apache Hudi's payload classes for partial updates: null, or a value that the source did
+not have, takes what the row below has.
+
+After each write of Apache Hudi pyhudi reads what Hudi reads; so it does by filters, of earlier
+times, of some columns, and after a compaction of either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from integration.peers import SparkPeer
+from integration.peers.process import PeerError
+from integration.test_change_data import HUDI, serve
+from integration.test_incremental import DS, READ, options
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.table import open_table
+
+MODEL = "org.apache.hudi.common.model."
+NONE = "__debezium_unavailable_value"
+Row = tuple[Any, ...]
+
+
+class Kind:
+    """A payload class: the names of its ordering and delete columns, and what stands for none."""
+
+    def __init__(self, payload: str, lsn: str, op: str, none: str | None, ordered: bool) -> None:
+        self.payload, self.lsn, self.op, self.none = payload, lsn, op, none
+        self.ordered = ordered
+        self.names = ("id", "a", "b", "n", lsn, op, "p")
+
+
+DEFAULTS = Kind("OverwriteNonDefaultsWithLatestAvroPayload", "ts", "op", None, False)
+PARTIAL = Kind("PartialUpdateAvroPayload", "ts", "op", None, True)
+POSTGRES = Kind(
+    "debezium.PostgresDebeziumAvroPayload", "_event_lsn", "_change_operation_type", NONE, True
+)
+
+
+class Fleet:
+    """A table that Apache Hudi writes and pyhudi reads."""
+
+    def __init__(self, peers: Callable[[str], SparkPeer], path: Path, kind: Kind) -> None:
+        self.hudi, self.pyhudi, self.path, self.kind = peers(HUDI), peers("pyhudi"), path, kind
+        self.given = options(9, "upsert") | {
+            DS + "table.type": "MERGE_ON_READ",
+            DS + "payload.class": MODEL + kind.payload,
+            DS + "precombine.field": kind.lsn,
+            "hoodie.compact.inline": "false",
+        }
+        self.states: dict[str, list[Row]] = {}
+
+    def write(self, *rows: Row) -> None:
+        """Rows of id, a, b, n, the ordering value and the operation."""
+        kinds = pa.int64(), pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string()
+        columns = zip(*rows, strict=True)
+        made = [pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
+        table = pa.table([*made, pa.array(["x"] * len(rows))], list(self.kind.names))
+        exists = (self.path / ".hoodie").exists()
+        self.hudi.write(self.path, table, self.given, "append" if exists else "overwrite")
+        self.check()
+
+    def check(self) -> list[Row]:
+        """Both read the same rows, all of them and by filters."""
+        found = self.of(self.hudi.read(self.path).rows)
+        assert self.of(self.pyhudi.read(self.path).rows) == found
+        every = f"select _hoodie_commit_time, * from pyhudi.`{self.path}`"
+        for where, passes in (
+            ("b = 'B1' or a is null", lambda row: row[2] == "B1" or row[1] is None),
+            ("n > 2", lambda row: row[3] is not None and row[3] > 2),
+            ("id in (1, 4)", lambda row: row[0] in (1, 4)),
+        ):
+            own = self.pyhudi.sql(f"{every} where {where}").rows
+            assert self.of(own) == [row for row in found if passes(row)], where
+        some = self.pyhudi.sql(f"select n, id from pyhudi.`{self.path}`").rows
+        assert sorted(row["id"] for row in some) == sorted(row[0] for row in found)
+        assert {row["id"]: row["n"] for row in some} == {row[0]: row[3] for row in found}
+        table = open_table(LocalStorage(str(self.path)))
+        self.states[table.timeline().commits[-1].time] = found
+        return found
+
+    def of(self, rows: Any) -> list[Row]:
+        shown = (*self.kind.names, "_hoodie_commit_time")
+        return sorted((tuple(row[name] for name in shown) for row in rows), key=str)
+
+    def check_past(self) -> None:
+        """pyhudi reads the states of the past, and of each range the rows that it wrote last."""
+        bounds = [("20000101000000000", "")]
+        for commit in open_table(LocalStorage(str(self.path))).timeline().commits:
+            bounds.append((commit.completion_time or commit.time, commit.time))
+        for at, (end, time) in enumerate(bounds[1:], 1):
+            state = self.states[time]
+            assert self.of(self.pyhudi.read(self.path, as_of=time).rows) == state, time
+            for before in range(at):
+                asked = {
+                    "hoodie.datasource.query.type": "incremental",
+                    READ + "begin.instanttime": bounds[before][0],
+                    READ + "end.instanttime": end,
+                }
+                inside = {each for _, each in bounds[before + 1 : at + 1]}
+                found = self.of(self.pyhudi.read(self.path, asked).rows)
+                assert found == [row for row in state if row[-1] in inside], (before, at)
+
+
+@pytest.mark.parametrize(
+    ("kind", "who"),
+    [
+        (PARTIAL, "pyhudi"),
+        (POSTGRES, HUDI),
+        pytest.param(DEFAULTS, "pyhudi", marks=pytest.mark.matrix),
+    ],
+    ids=lambda each: each.payload.split(".")[-1] if isinstance(each, Kind) else each,
+)
+def test_values_that_stand_for_none_come_from_the_row_below(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, kind: Kind, who: str
+) -> None:
+    fleet, none = Fleet(peers, tmp_path / "table", kind), kind.none
+    fleet.write(
+        *((i, f"a{i}", f"b{i}", i, 10, "c") for i in range(6)),
+        (6, none, "b6", None, 10, "c"),
+    )
+    fleet.write((1, none, "B1", None, 20, "u"), (2, "A2", none, 22, 20, "u"))
+    fleet.write((1, "A1", none, None, 30, "u"), (3, none, none, None, 5, "u"))
+    fleet.write((2, none, none, 5, 15, "u"), (4, none, "B4", None, 10, "u"))
+    # The row of the base file is newer, and lacks what the late one has.
+    fleet.write((6, "A6", "B6", 66, 5, "u"), (7, none, "B7", None, 10, "c"))
+    rows = fleet.check()
+    if kind is POSTGRES:
+        fleet.write((5, none, "B5", 5, 40, "d"), (0, none, "B0", 0, 5, "d"))
+        fleet.write((5, none, "BB5", None, 50, "c"))
+        rows = fleet.check()
+    told = {row[0]: row for row in rows}
+    assert told[1][1:4] == ("A1", "B1", 1 if none is None else None)
+    assert told[6][1] == "A6"
+    fleet.check_past()
+    with pytest.raises(PeerError, match="cannot be written: merging by"):
+        fleet.pyhudi.sql(f"delete from pyhudi.`{fleet.path}` where id = 1")
+    serve(peers, who, fleet.path, "compact")
+    assert fleet.check() == rows
+    table = open_table(LocalStorage(str(fleet.path)))
+    assert not any(each.logs for each in table.view(table.timeline()).slices())
+    fleet.write((1, none, "BB1", 11, 60, "u"))
