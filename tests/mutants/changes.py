@@ -236,7 +236,7 @@ CHANGES: Final = (
             Mutant(
                 "rows with some columns have nulls in the others",
                 "whole_rows",
-                (("if not any(part.partial for part in parts):", "if True:"),),
+                (("if not any(lacking):", "if True:"),),
                 ("test_rows_lie_over_others_as_in_apache_hudi",),
             ),
             Mutant(
@@ -250,6 +250,30 @@ CHANGES: Final = (
                 "_stacked",
                 (("lowest[above] = lowest[below]", "pass"),),
                 ("test_rows_lie_over_others_as_in_apache_hudi",),
+            ),
+            Mutant(
+                "partial updates count as whole rows",
+                "_stacked",
+                (("part.partial or filled", "part.partial"),),
+                ("test_values_come_from_the_rows_below_as_in_apache_hudi",),
+            ),
+            Mutant(
+                "executors decode rows of partial updates",
+                "PartialPart.partial",
+                (("return True", "return super().partial"),),
+                ("test_values_come_from_the_rows_below_as_in_apache_hudi",),
+            ),
+            Mutant(
+                "a row of the base file that wins takes no values",
+                "_of_share",
+                (("if spec.filled is not None:", "if False:"),),
+                ("test_values_come_from_the_rows_below_as_in_apache_hudi",),
+            ),
+            Mutant(
+                "a default that is no null stands for a value",
+                "_refuse_defaults",
+                (("if named:", "if False:"),),
+                ("test_a_default_that_is_no_null_is_refused",),
             ),
             Mutant(
                 "blocks of pending and of later instants count",
