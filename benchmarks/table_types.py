@@ -171,7 +171,8 @@ def sizes(table: Path) -> dict[Path, int]:
 
 def compact(table: Path, spark: SparkSession) -> None:
     done = pyhudi.compact(str(table), spark=spark)
-    assert {each.fate.value for each in done} == {"compacted"}
+    # Of a large share a write leaves no logs: it rewrites the base files.
+    assert {each.fate.value for each in done} <= {"compacted"}
 
 
 def drain(frame: DataFrame) -> None:

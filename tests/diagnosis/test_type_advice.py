@@ -11,6 +11,7 @@ import pytest
 import pyhudi
 from pyhudi.choices import ConcurrencyMode
 from pyhudi.config import WriteOptions
+from pyhudi.diagnosis import table_types
 from pyhudi.diagnosis.advice import MB, advice_on
 from pyhudi.diagnosis.shape_facts import Advice, Aspect, ShapeFacts
 from pyhudi.diagnosis.table_types import MEASURED, Costs, costs_of
@@ -69,6 +70,18 @@ def test_many_rows_call_for_copies() -> None:
     assert "changed 20% of the rows" in found.evidence
     assert found.follow.endswith("hoodie.datasource.write.table.type=COPY_ON_WRITE.")
     assert not on_type(facts(COW, 0.2))
+
+
+def test_where_both_types_rewrite_the_files_neither_is_advised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What such a measurement seems to save, or to lose, is chance."""
+    for write, read in ((1.1, 0.6), (0.4, 0.5)):
+        alike = Costs(0.2, 1.0, 1.0, write, 0, 0.5, read)
+        monkeypatch.setattr(table_types, "MEASURED", (alike,))
+        assert not on_type(facts(MOR, 0.2))
+    monkeypatch.setattr(table_types, "MEASURED", (replace(alike, log_write=1.1, compaction=0.1),))
+    assert on_type(facts(MOR, 0.2))
 
 
 def test_no_advice_without_a_habit_or_for_a_small_table() -> None:

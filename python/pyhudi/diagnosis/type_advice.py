@@ -56,7 +56,9 @@ def copy_on_write(facts: ShapeFacts) -> Iterator[Advice]:
     """If one read of the whole table takes up what a write of logs saves."""
     found = _habit(facts)
     mode = facts.options.concurrency_mode
-    if found is None or mode is ConcurrencyMode.NON_BLOCKING or found[0].break_even >= ONE_READ:
+    if found is None or mode is ConcurrencyMode.NON_BLOCKING:
+        return
+    if found[0].alike or found[0].break_even >= ONE_READ:
         return
     yield Advice(
         Aspect.TABLE_TYPE,
