@@ -51,6 +51,32 @@ def test_statements_change_rows_of_tables_with_char_columns(
     ]
 
 
+@pytest.mark.every_line
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "exists (select 1 from SOURCE s where s.c = t.c)",
+        "v = (select max(s.v) from SOURCE s where s.c = t.c)",
+        "c in (select c from SOURCE)",
+        "exists (select 1 from SOURCE s where s.c = t.c and s.c in (select max(c) from SOURCE))",
+    ],
+)
+def test_subqueries_of_statements_see_char_columns(
+    spark: SparkSession, name: str, condition: str
+) -> None:
+    given = "using pyhudi tblproperties (primaryKey = 'id')"
+    for table in (name, f"{name}_source"):
+        spark.sql(f"create table {table} (id int, c char(5), v varchar(5)) {given}")
+    spark.sql(f"insert into {name} values (1, 'ab', 'x'), (2, 'cd', 'y')")
+    spark.sql(f"insert into {name}_source values (7, 'cd', 'y')")
+
+    where = condition.replace("SOURCE", f"{name}_source")
+    assert [row.id for row in spark.sql(f"select id from {name} t where {where}").collect()] == [2]
+    spark.sql(f"delete from {name} t where {where}")
+
+    assert [row.id for row in spark.sql(f"select id from {name}").collect()] == [1]
+
+
 @pytest.mark.parametrize("how", ["", "purge"])
 def test_a_table_at_a_path_is_not_dropped_by_name(
     spark: SparkSession, lake: Lake, how: str
