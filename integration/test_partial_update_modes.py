@@ -2,7 +2,8 @@
 not have, takes what the row below has.
 
 After each write of Apache Hudi pyhudi reads what Hudi reads; so it does by filters, of earlier
-times, of some columns, and after a compaction of either side.
+times, of some columns, and after a compaction of either side. hudi-rs reads the same of null, and
+takes a value that is marked as unavailable for any other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from integration.peers import SparkPeer
+from integration.peers.hudi_rs import HudiRs
 from integration.peers.process import PeerError
 from integration.test_change_data import HUDI, serve
 from integration.test_incremental import DS, READ, options
@@ -45,8 +47,11 @@ POSTGRES = Kind(
 class Fleet:
     """A table that Apache Hudi writes and pyhudi reads."""
 
-    def __init__(self, peers: Callable[[str], SparkPeer], path: Path, kind: Kind) -> None:
+    def __init__(
+        self, peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, path: Path, kind: Kind
+    ) -> None:
         self.hudi, self.pyhudi, self.path, self.kind = peers(HUDI), peers("pyhudi"), path, kind
+        self.hudi_rs = hudi_rs if kind.none is None else None
         self.given = options(9, "upsert") | {
             DS + "table.type": "MERGE_ON_READ",
             DS + "payload.class": MODEL + kind.payload,
@@ -66,8 +71,10 @@ class Fleet:
         self.check()
 
     def check(self) -> list[Row]:
-        """Both read the same rows, all of them and by filters."""
+        """All read the same rows, pyhudi by filters as well."""
         found = self.of(self.hudi.read(self.path).rows)
+        if self.hudi_rs is not None:
+            assert self.of(self.hudi_rs.read(self.path).rows) == found
         assert self.of(self.pyhudi.read(self.path).rows) == found
         every = f"select _hoodie_commit_time, * from pyhudi.`{self.path}`"
         for where, passes in (
@@ -117,9 +124,9 @@ class Fleet:
     ids=lambda each: each.payload.split(".")[-1] if isinstance(each, Kind) else each,
 )
 def test_values_that_stand_for_none_come_from_the_row_below(
-    peers: Callable[[str], SparkPeer], tmp_path: Path, kind: Kind, who: str
+    peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path, kind: Kind, who: str
 ) -> None:
-    fleet, none = Fleet(peers, tmp_path / "table", kind), kind.none
+    fleet, none = Fleet(peers, hudi_rs, tmp_path / "table", kind), kind.none
     fleet.write(
         *((i, f"a{i}", f"b{i}", i, 10, "c") for i in range(6)),
         (6, none, "b6", None, 10, "c"),
