@@ -34,7 +34,7 @@ class Kind:
     def __init__(self, payload: str, lsn: str, op: str, none: str | None, ordered: bool) -> None:
         self.payload, self.lsn, self.op, self.none = payload, lsn, op, none
         self.ordered = ordered
-        self.names = ("id", "a", "b", "n", lsn, op, "p")
+        self.names = ("id", "a", "b", "n", lsn, op, "w", "p")
 
 
 DEFAULTS = Kind("OverwriteNonDefaultsWithLatestAvroPayload", "ts", "op", None, False)
@@ -61,9 +61,10 @@ class Fleet:
         self.states: dict[str, list[Row]] = {}
 
     def write(self, *rows: Row) -> None:
-        """Rows of id, a, b, n, the ordering value and the operation."""
-        kinds = pa.int64(), pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string()
-        columns = zip(*rows, strict=True)
+        """Rows of id, a, b, n, the ordering value and the operation; b comes as bytes, too."""
+        texts = pa.string()
+        kinds = pa.int64(), texts, texts, pa.int64(), pa.int64(), texts, pa.binary()
+        columns = zip(*((*row, row[2] and row[2].encode()) for row in rows), strict=True)
         made = [pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
         table = pa.table([*made, pa.array(["x"] * len(rows))], list(self.kind.names))
         exists = (self.path / ".hoodie").exists()

@@ -66,7 +66,8 @@ def over(high: Row, low: Row, filled: Filled | None) -> Row:
     """The row that wins, with the values that it lacks from the one that loses."""
     if high[2] is None or low[2] is None or filled is None:
         return high
-    texts: list[Any] = [MARKER, MARKER.encode(), object()] if filled.marker else [None] * 3
+    # In Spark no bytes equal the mark.
+    texts: list[Any] = [MARKER, object(), object()] if filled.marker else [None] * 3
     pairs = zip(high[2], low[2], texts, strict=True)
     found: Any = tuple(b if a == unset else a for a, b, unset in pairs)
     return high[0], high[1], found

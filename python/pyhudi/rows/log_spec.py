@@ -50,8 +50,8 @@ class LogSlice(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class Filled(ByValue):
-    """Values that give way to those of the row below (spec/merging.md R6): null, or the text
-    ``marker`` in columns of texts and bytes."""
+    """Values that give way to those of the row below (spec/merging.md R6): null, or ``marker`` in
+    columns of strings."""
 
     marker: str | None = None
 

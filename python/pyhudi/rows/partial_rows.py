@@ -159,12 +159,9 @@ class Layers:
             return np.zeros(len(column), np.bool_)
         if filled.marker is None:
             return np.asarray(column.is_null())
-        kind = column.type
-        if not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        if not pa.types.is_string(column.type):
             return np.zeros(len(column), np.bool_)
-        marker = pa.scalar(filled.marker.encode(), pa.binary())
-        equal = pc.equal(column.cast(pa.binary()), marker)
-        return np.asarray(pc.fill_null(equal, False))
+        return np.asarray(pc.fill_null(pc.equal(column, filled.marker), False))
 
 
 def _refuse_defaults(part: LogPart) -> None:
