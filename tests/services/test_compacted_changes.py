@@ -245,3 +245,14 @@ def test_a_copy_on_write_table_with_change_logs_is_clustered(tmp_path: Path) -> 
     assert {each.fate.value for each in table.cluster(**ALL)} == {"clustered"}
     assert table.rows() == before
     assert change_logs(table) == logs
+
+
+def test_of_partial_updates_no_change_log_is_written(tmp_path: Path) -> None:
+    """A row of a log that loses may change the one that wins, which no change log could tell."""
+    table = with_changes("h120_v9-mor_bucket", tmp_path)
+    with (table.root / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("hoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
+    before = table.on_disk()
+    with pytest.raises(UnsupportedTable, match="cannot compact a table of partial updates with"):
+        table.compact(CompactionStep.SCHEDULE_AND_RUN)
+    assert table.on_disk() == before

@@ -296,6 +296,8 @@ def _refuse(
         feature = f"a table with {feature}"
     elif not rules.merges_logs and not unschedules:
         feature = unlogged(config)
+        if config.cdc_enabled and unfollowed(config) is not None:
+            feature = "a table of partial updates with change logs"
     remedy = f"Let Apache Hudi compact {config.name}."
     if feature is None and rules.merges_logs and not unschedules:
         feature = _lone_logs(table, timeline)
