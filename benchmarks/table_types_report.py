@@ -125,9 +125,9 @@ next reads: two full reads come before the lookups. Nothing is cleaned. The tabl
 checksum after the last write and after the compaction.
 
 The figures are CPU seconds of the whole process tree on one machine with two cores, not wall
-seconds: other work ran on the machine meanwhile. A cell is one run: differences below a tenth of a
-second or below ten per cent say nothing. The table is small: what each write and each read costs in
-any case weighs more than in a large table, most of all where few files change.{note}"""
+seconds. A cell is one run: differences below a tenth of a second or below ten per cent say nothing.
+The table is small: what each write and each read costs in any case weighs more than in a large
+table, most of all where few files change.{note}"""
 
 
 _COLUMNS = (
@@ -158,7 +158,7 @@ def _rows(found: Findings, where: str) -> Iterable[tuple[str, ...]]:
 def _break_evens(found: Findings, where: str) -> str:
     scans, lookups = found.costs(where), found.costs(where, "key lookup")
     rows = (
-        (percent(scan.share), f"{scan.saved:.2f}", times(scan.break_even), times(look.break_even))
+        (percent(scan.share), f"{scan.saved:.2f}", times(scan), times(look))
         for scan, look in zip(scans, lookups, strict=True)
     )
     return table(
@@ -171,11 +171,13 @@ def percent(share: float) -> str:
     return f"{share * 100:g} %"
 
 
-def times(break_even: float) -> str:
-    """A number of reads."""
-    if break_even == inf:
+def times(costs: Costs) -> str:
+    """The break-even as a number of reads."""
+    if costs.alike:
+        return "the same"
+    if costs.break_even == inf:
         return "any"
-    return f"{break_even:.1f}" if break_even < 10 else f"{break_even:.0f}"
+    return f"{costs.break_even:.1f}" if costs.break_even < 10 else f"{costs.break_even:.0f}"
 
 
 READING = """## How to read the break-even
@@ -184,7 +186,7 @@ READING = """## How to read the break-even
 compaction. *full reads* and *lookups* say how often the table may be read for each write until the
 dearer reads of logs have used that up. With fewer reads merge-on-read costs less, with more
 copy-on-write does. *0.0* means that copy-on-write always costs less, *any* that reads of the logs
-were not measurably dearer.
+were not measurably dearer, *the same* that writes of both types rewrite the same files.
 
 Costs are not all: writers
 [without coordination](many_writers.md#writers-that-do-not-wait-for-each-other) need merge-on-read,

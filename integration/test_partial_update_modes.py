@@ -31,16 +31,15 @@ Row = tuple[Any, ...]
 class Kind:
     """A payload class: the names of its ordering and delete columns, and what stands for none."""
 
-    def __init__(self, payload: str, lsn: str, op: str, none: str | None, ordered: bool) -> None:
-        self.payload, self.lsn, self.op, self.none = payload, lsn, op, none
-        self.ordered = ordered
+    def __init__(self, payload: str, lsn: str, op: str, none: str | None) -> None:
+        self.payload, self.lsn, self.none = payload, lsn, none
         self.names = ("id", "a", "b", "n", lsn, op, "w", "p")
 
 
-DEFAULTS = Kind("OverwriteNonDefaultsWithLatestAvroPayload", "ts", "op", None, False)
-PARTIAL = Kind("PartialUpdateAvroPayload", "ts", "op", None, True)
+DEFAULTS = Kind("OverwriteNonDefaultsWithLatestAvroPayload", "ts", "op", None)
+PARTIAL = Kind("PartialUpdateAvroPayload", "ts", "op", None)
 POSTGRES = Kind(
-    "debezium.PostgresDebeziumAvroPayload", "_event_lsn", "_change_operation_type", NONE, True
+    "debezium.PostgresDebeziumAvroPayload", "_event_lsn", "_change_operation_type", NONE
 )
 
 

@@ -80,6 +80,7 @@ def test_where_both_types_rewrite_the_files_neither_is_advised(
         alike = Costs(0.2, 1.0, 1.0, write, 0, 0.5, read)
         monkeypatch.setattr(table_types, "MEASURED", (alike,))
         assert not on_type(facts(MOR, 0.2))
+        assert not on_type(facts(COW, 0.2))
     monkeypatch.setattr(table_types, "MEASURED", (replace(alike, log_write=1.1, compaction=0.1),))
     assert on_type(facts(MOR, 0.2))
 

@@ -23,6 +23,7 @@ from pyhudi.services.compaction import CompactionFate, CompactionStep
 from pyhudi.services.written_files import files_in
 from pyhudi.timeline.pending import planned_compactions
 from tests import golden_tables
+from tests.doctor.broken import with_property
 from tests.services.logged_table import LoggedTable, logged
 from tests.services.test_compaction import Beside, die_while_it_runs, fates, silence
 
@@ -250,8 +251,7 @@ def test_a_copy_on_write_table_with_change_logs_is_clustered(tmp_path: Path) -> 
 def test_of_partial_updates_no_change_log_is_written(tmp_path: Path) -> None:
     """A row of a log that loses may change the one that wins, which no change log could tell."""
     table = with_changes("h120_v9-mor_bucket", tmp_path)
-    with (table.root / ".hoodie" / "hoodie.properties").open("a") as properties:
-        properties.write("hoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
+    with_property(table_partial_update_mode="IGNORE_DEFAULTS")(table.root)
     before = table.on_disk()
     with pytest.raises(UnsupportedTable, match="cannot compact a table of partial updates with"):
         table.compact(CompactionStep.SCHEDULE_AND_RUN)

@@ -29,6 +29,7 @@ from pyhudi.transactions.conflicts.comparison import footprint_of
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.instants import take_time
 from tests import golden_tables
+from tests.doctor.broken import with_property
 from tests.services.logged_table import LoggedTable, logged
 from tests.services.test_compaction import Beside, Died, Dies, begun, die_while_it_runs, fates
 
@@ -425,8 +426,7 @@ def test_what_the_logs_are_not_merged_of_is_refused_by_name(tmp_path: Path) -> N
             merged(logged(golden_tables.BY_NAME[name], tmp_path / name))
         assert caught.value.feature == feature
     table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
-    with (table.root / ".hoodie" / "hoodie.properties").open("a") as properties:
-        properties.write("hoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
+    with_property(table_partial_update_mode="IGNORE_DEFAULTS")(table.root)
     with pytest.raises(UnsupportedTable, match="Compact .* into base files instead") as caught:
         merged(table)
     assert caught.value.feature == "the logs alone of a table of partial updates"

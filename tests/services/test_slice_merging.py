@@ -14,14 +14,14 @@ from pyhudi.services.slice_merging import UNAVAILABLE, merge_spec, unfollowed, u
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 from tests import golden_tables
+from tests.doctor.broken import properties, put_properties
 
 MODE = "hoodie.table.partial.update.mode"
 
 
 def config_of(folder: Path, version: int, **more: str) -> TableConfig:
     root = golden_tables.BY_NAME[f"h120_v{version}-mor_np"].unzip(folder)
-    with (root / ".hoodie" / "hoodie.properties").open("a") as properties:
-        properties.writelines(f"{key}={text}\n" for key, text in more.items())
+    put_properties(root, properties(root) | more)
     return open_table(LocalStorage(str(root))).config
 
 

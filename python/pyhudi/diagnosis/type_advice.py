@@ -56,9 +56,7 @@ def copy_on_write(facts: ShapeFacts) -> Iterator[Advice]:
     """If one read of the whole table takes up what a write of logs saves."""
     found = _habit(facts)
     mode = facts.options.concurrency_mode
-    if found is None or mode is ConcurrencyMode.NON_BLOCKING:
-        return
-    if found[0].alike or found[0].break_even >= ONE_READ:
+    if found is None or mode is ConcurrencyMode.NON_BLOCKING or found[0].break_even >= ONE_READ:
         return
     yield Advice(
         Aspect.TABLE_TYPE,
@@ -70,7 +68,8 @@ def copy_on_write(facts: ShapeFacts) -> Iterator[Advice]:
 
 
 def _habit(facts: ShapeFacts) -> tuple[Costs, str] | None:
-    """The measured costs of what writes change, and the evidence; None if there is no habit."""
+    """The measured costs of what writes change, and the evidence; None if there is no habit, or if
+    both types cost the same."""
     changes, rows = facts.changes, facts.rows
     if len(changes) < FEW_COMMITS or not rows:
         return None
@@ -80,6 +79,8 @@ def _habit(facts: ShapeFacts) -> tuple[Costs, str] | None:
     share = min(1.0, median(change.rows for change in changes) / rows)
     touched = min(1.0, held / sum(file.size_bytes for file in facts.files))
     costs = costs_of(share, touched)
+    if costs.alike:
+        return None
     written = sum(change.written_bytes for change in changes)
     evidence = (
         f"The median of {len(changes)} upserts and deletes changed {_percent(share)} of the rows, "

@@ -23,8 +23,6 @@ from pyhudi.rows.slice_file import SliceFile
 
 #: rows and deletes of logs that are merged at once: each takes about 200 bytes
 EVENTS_AT_ONCE: Final = 2_000_000
-
-
 #: is told the winners and the losers of a round of a merge
 Met = Callable[[Positions, Positions], None]
 
