@@ -64,8 +64,8 @@ def add_commit(
     storage: LocalStorage, clock: SystemClock, root: Path, number: int, partitions: list[str]
 ) -> None:
     """One commit with a new file in each of ``partitions``."""
-    instant = InstantTime(f"202401010000{number:05d}")
-    completion = InstantTime(f"202401020000{number:05d}")
+    # One after the other: of writes at once the footers of files may have to be read.
+    instant, completion = (InstantTime(f"202401010000{2 * number + k:05d}") for k in range(2))
     stats = []
     for partition in partitions:
         file_id = FileId(f"{clock.uuid()}-0")

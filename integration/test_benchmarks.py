@@ -147,6 +147,28 @@ def test_a_small_run_of_merge_on_read_has_its_section(tmp_path: Path) -> None:
     assert len(found.of(TINY[0], "pyhudi-mor")) == len(found.of(TINY[1], "pyhudi")) == 2
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "planning --files 200 --partitions 10 --commits 3",
+        "markers --markers 200 --clients 4 --files 50",
+        "inline_services --commits 12 --long 12",
+        "table_types --rows 2000 --writes 2 --shares 0.01 0.5 --warm-up-rows 500",
+        "clustering --rows 2000 --commits 2 --rounds 1",
+    ],
+    ids=lambda asked: asked.partition(" ")[0],
+)
+def test_a_small_run_ends_well(asked: str, tmp_path: Path) -> None:
+    """In a process of its own: some make a Spark session."""
+    name, *options = asked.split()
+    if name == "table_types":
+        options += ["--results", str(tmp_path / "found.json"), "--page", str(tmp_path / "page.md")]
+    command = [sys.executable, "-m", f"benchmarks.{name}", *options]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout
+
+
 def test_each_upsert_of_merge_on_read_has_a_fifth_of_new_keys_and_later_times(
     tmp_path: Path,
 ) -> None:
