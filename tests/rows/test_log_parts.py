@@ -13,9 +13,9 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from pyhudi.errors import TableCorrupt, UnsupportedTable
-from pyhudi.format.log_blocks import BlockType
+from pyhudi.format.log_blocks import LENGTH_BYTES, BlockType
 from pyhudi.rows.log_parts import LogPart, every, parts_of
-from pyhudi.rows.log_spec import CountedInstants, MergeSpec
+from pyhudi.rows.log_spec import LANDMARK, CountedInstants, MergeSpec
 from pyhudi.rows.slice_reader import LargeLog
 from pyhudi.rows.spec import KEY_COLUMN
 from tests.format.test_delete_block import several, wrapped
@@ -62,6 +62,19 @@ def test_blocks_come_in_the_order_of_the_files_and_of_their_places() -> None:
     assert keys(found) == [["a"], ["b"], ["c", "d"]]
     assert [part.deletes for part in found] == [False, True, False]
     assert [part.size for part in found] == [1, 1, 2]
+
+
+def test_landmarks_are_where_records_begin_once_the_block_was_read() -> None:
+    names = [f"key {number}" for number in range(2 * LANDMARK + 1)]
+    content = block(T1, *names)
+    (part,) = parts(content)
+    assert not len(part.place.landmarks)
+    assert part.keys().to_pylist() == names
+    place = part.place
+    held = content[place.at : place.at + place.length]
+    for at, number in zip(place.landmarks, (0, LANDMARK, 2 * LANDMARK), strict=True):
+        size = int.from_bytes(held[at : at + LENGTH_BYTES], "big")
+        assert names[number].encode() in held[at + LENGTH_BYTES : at + LENGTH_BYTES + size]
 
 
 def test_blocks_of_one_instant_are_merged_where_its_first_stands() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -200,6 +201,32 @@ def test_few_rows_of_many_logs_take_one_task_and_no_query_of_their_own(
     monkeypatch.setattr(log_slices, "HERE_ROWS", -1)
     assert shown(table.df().select(expected.columns)) == shown(expected)
     assert len(tasks[1]) == 4
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_of_logs_no_more_is_read_than_lies_between_the_rows_that_a_filter_leaves(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    read: list[pa.Table] = []
+    plain = read_handlers.block_file
+
+    def noted(*asked: Any) -> str | None:
+        name = plain(*asked)
+        assert name is not None
+        with pa.OSFile(name) as file:
+            read.append(pa.ipc.open_stream(file).read_all())
+        return name
+
+    monkeypatch.setattr(read_handlers, "block_file", noted)
+    table, expected = logged(spark, lake, version)
+    wanted = ["id", "ts", *FLAT]
+    for few in ("between 5000 and 5050", "between 8990 and 9100", "< 9", "in (13, 8993)"):
+        found, right = (rows.where(f"id {few}").select(wanted) for rows in (table.df(), expected))
+        assert shown(found) == shown(right)
+    assert shown(table.df().select(wanted)) == shown(expected.select(wanted))
+    *some, first_and_last, every = (pc.sum(each["length"]).as_py() for each in read)
+    assert max(some) < every // 4
+    assert every // 4 < first_and_last < every
 
 
 def test_rows_of_slices_without_base_files_are_decoded(

@@ -27,6 +27,8 @@ LOG_VERSION = 1
 AVRO_BLOCK_VERSION = 3
 #: of an Avro data block's content, that say how many records it has
 COUNT_BYTES: Final = 8
+#: before each record
+LENGTH_BYTES: Final = 4
 # Texts: a compiled form cannot be sent to workers by value.
 _LONG, _INT, _INT2 = ">q", ">i", ">ii"
 _LONG_BYTES, _INT_BYTES, _INT2_BYTES = 8, 4, 8
@@ -231,7 +233,7 @@ def avro_spans(content: Raw, path: str) -> tuple[Positions, Positions]:
         at = _INT2_BYTES
         for _ in range(count):
             (length,) = length_at(content, at)
-            at += _INT_BYTES
+            at += LENGTH_BYTES
             if length < 0 or at + length > size:
                 raise corrupt(path, rule, f"a record of {length} bytes does not fit")
             found.append(at)
@@ -239,14 +241,14 @@ def avro_spans(content: Raw, path: str) -> tuple[Positions, Positions]:
     except struct.error as cause:
         raise corrupt(path, rule, f"it ends after {size} bytes") from cause
     starts = np.array(found, np.int64)
-    return starts, np.append(starts[1:] - _INT_BYTES, at)[: len(starts)]
+    return starts, np.append(starts[1:] - LENGTH_BYTES, at)[: len(starts)]
 
 
 def avro_frames(content: Raw, starts: Positions, ends: Positions) -> pa.LargeBinaryArray:
     """The records at ``avro_spans``, each behind its length; shares the memory of ``content``."""
     if not len(starts):
         return pa.array([], pa.large_binary())
-    offsets = np.append(starts - _INT_BYTES, ends[-1:]).astype("<i8")
+    offsets = np.append(starts - LENGTH_BYTES, ends[-1:]).astype("<i8")
     buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(content)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(starts), buffers)
 

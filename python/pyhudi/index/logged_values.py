@@ -26,7 +26,8 @@ class LoggedValues(ByValue):
         if each is None:
             return None
         found = merged(order, filesystem, each)
-        keys, *values = log_columns(order, filesystem, LogPiece(each, found.kept)).values()
+        columns, _ = log_columns(order, filesystem, LogPiece(each, found.kept))
+        keys, *values = columns.values()
         return FileValues(found.masked, keys, values)
 
 

@@ -37,11 +37,12 @@ if TYPE_CHECKING:
 #: the hidden column that has the path of a row's file
 FILE = "_file"
 THREADS = 8
-#: so many rows of logs, if they are in few bytes, are one task, or are read by the driver
+#: so many rows of logs are few
 HERE_ROWS = 10_000
 #: of logs of so many bytes the driver reads the columns that filters name
 FILTERED_BYTES = 128 << 20
-#: as many bytes that merges read are left to the driver: a Spark job would take longer
+#: as many bytes that merges or few rows read are one task, or left to the driver: a Spark job
+#: would take longer
 HERE_BYTES = 32 << 20
 #: about this part of a base file is read: its keys, or its ordering values
 READ_SHARE = 16
@@ -66,10 +67,13 @@ class LogRowsPlan:
 
     @property
     def few(self) -> bool:
-        """Whether one task decodes them, or the driver reads them if no executor can: more tasks,
-        or workers of Python, would take longer."""
-        rows = sum(len(kept) for piece in self.pieces for kept in piece.kept)
-        return rows <= HERE_ROWS and sum(self.sizes) <= HERE_BYTES
+        """Whether they are so few that more tasks would take longer to start than to read them."""
+        return sum(len(kept) for piece in self.pieces for kept in piece.kept) <= HERE_ROWS
+
+    @property
+    def here(self) -> bool:
+        """Whether the driver reads them, if no executor can decode them."""
+        return self.few and sum(self.sizes) <= HERE_BYTES
 
     def table(self) -> pa.Table:
         """The rows, read here; errors as of ``rows/slice_reader.py``."""
@@ -254,7 +258,10 @@ def _log_bytes(slices: Sequence[FileSlice]) -> int:
 def _columns(
     query: Query, spec: MergeSpec, slices: Sequence[FileSlice], found: Mapping[Place, Merged]
 ) -> Mapping[str, pa.Array]:
-    """The columns ``spec.rows`` of the rows of logs that count, of one slice after the other."""
+    """The columns ``spec.rows`` of the rows of logs that count, of one slice after the other.
+
+    The query keeps the places of the records that were found on the way.
+    """
     orders, memory = log_orders(query, slices), query.runtime.log_memory
     keys = [memory_key(query, spec, each) for each in orders]
     known = [None if key is None else memory.get(key) for key in keys]
@@ -266,7 +273,8 @@ def _columns(
         merged, key = found[_place(slices[at])], keys[at]
         missing = {name: each for name, each in asked.items() if name not in held[at]}
         missed = replace(spec, rows=pa.struct(list(missing.values())))
-        columns = log_columns(missed, filesystem, LogPiece(orders[at], merged.kept))
+        columns, blocks = log_columns(missed, filesystem, LogPiece(orders[at], merged.kept))
+        query.merged[_place(slices[at])] = merged = replace(merged, blocks=blocks)
         held[at] |= {name: columns[each.name] for name, each in missing.items()}
         if key is not None:
             memory.put(key, SliceMemory(merged, held[at]))

@@ -23,6 +23,7 @@ from pyhudi.format.corruption import corrupt
 from pyhudi.format.delete_block import Deleted, delete_records, deleted_keys
 from pyhudi.format.log_blocks import (
     COUNT_BYTES,
+    LENGTH_BYTES,
     BlockType,
     FoundBlock,
     HeaderKey,
@@ -38,7 +39,7 @@ from pyhudi.format.log_blocks import (
 from pyhudi.format.roaring import positions_in
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_ordering import MISFIT, kind_of, ordering_columns, ordering_value
-from pyhudi.rows.log_spec import BlockPlace, CountedInstants, MergeSpec, Positions
+from pyhudi.rows.log_spec import LANDMARK, BlockPlace, CountedInstants, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.spec import KEY_COLUMN, SOFT_DELETE, FileNames
 from pyhudi.rows.stored_types import converted
@@ -147,9 +148,13 @@ class LogPart:
     @property
     def place(self) -> BlockPlace:
         """Where its content is; without a schema if its rows are not whole."""
-        whole = self.kind is BlockType.AVRO_DATA and not self.partial
-        schema = sys.intern(self.schema) if whole else ""
-        return BlockPlace(self.path, self._found.at, self._found.length, schema)
+        place = BlockPlace(self.path, self._found.at, self._found.length, "")
+        if self.kind is not BlockType.AVRO_DATA or self.partial:
+            return place
+        place = replace(place, schema=sys.intern(self.schema))
+        if self._spans is None:
+            return place
+        return replace(place, landmarks=self._spans[0][::LANDMARK] - LENGTH_BYTES)
 
     def records(self) -> pa.LargeBinaryArray:
         """Its rows or deletes as another block may hold them, without a change of any value.

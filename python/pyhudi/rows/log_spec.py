@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,13 @@ from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.spec import FileNames, FileSystemSpec, GroupPlan
 
 Positions = npt.NDArray[np.int64]
+
+#: of so many records of a block one is a landmark
+LANDMARK: Final = 128
+
+
+def _nowhere() -> Positions:
+    return np.array([], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +104,16 @@ class LoggedSlices(ByValue):
 class BlockPlace(ByValue):
     """Where the content of a block is: ``length`` bytes from ``at`` on in the log ``path``.
 
-    ``schema`` is the Avro schema of its rows; empty if they are no Avro.
+    ``schema`` is the Avro schema of its rows; empty if they are no Avro. ``landmarks`` are the
+    places in the content where every ``LANDMARK``-th record begins, with its length; empty if
+    nobody has looked.
     """
 
     path: str
     at: int
     length: int
     schema: str
+    landmarks: Positions = field(default_factory=_nowhere)
 
 
 @dataclass(frozen=True, slots=True)

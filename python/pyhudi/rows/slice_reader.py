@@ -87,12 +87,12 @@ def merged(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> Merge
     """The merge of one slice."""
     with _reading(of):
         parts = parts_in(spec, filesystem, of)
-        blocks = tuple(part.place for part in parts)
         if of.base is None:
-            return replace(merge(spec, parts, None, ""), blocks=blocks)
-        with filesystem.open_input_file(f"{spec.root}/{of.base.path}") as opened:
-            found = merge(spec, parts, SliceFile(opened, of.base), of.base_instant)
-        return replace(found, blocks=blocks)
+            found = merge(spec, parts, None, "")
+        else:
+            with filesystem.open_input_file(f"{spec.root}/{of.base.path}") as opened:
+                found = merge(spec, parts, SliceFile(opened, of.base), of.base_instant)
+        return replace(found, blocks=tuple(part.place for part in parts))
 
 
 def log_rows(
@@ -116,8 +116,9 @@ def log_rows(
 
 def log_columns(
     spec: MergeSpec, filesystem: pa.fs.FileSystem, piece: LogPiece
-) -> dict[str, pa.Array]:
-    """The columns ``spec.rows`` of the rows of a slice's logs that count, in their order."""
+) -> tuple[dict[str, pa.Array], tuple[BlockPlace, ...]]:
+    """The columns ``spec.rows`` of the rows of a slice's logs that count, in their order, and the
+    places of the blocks, of which those that were read have landmarks."""
     with _reading(piece.slice):
         parts = parts_in(spec, filesystem, piece.slice)
         rows = [
@@ -125,8 +126,10 @@ def log_columns(
             for part, kept in zip(parts, piece.kept, strict=True)
             if len(kept)
         ]
+        places = tuple(part.place for part in parts)
     whole = pa.concat_arrays(rows) if rows else pa.array([], spec.rows)
-    return dict(zip((field.name for field in spec.rows), whole.flatten(), strict=True))
+    columns = zip((field.name for field in spec.rows), whole.flatten(), strict=True)
+    return dict(columns), places
 
 
 def encoded(number: int, found: Merged) -> pa.RecordBatch:

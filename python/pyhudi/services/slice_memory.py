@@ -32,7 +32,9 @@ class SliceMemory:
     def nbytes(self) -> int:
         """How much memory it takes, about."""
         arrays = [self.merged.masked, *self.merged.kept, *self.columns.values()]
-        places = sum(len(block.path) + OVERHEAD for block in self.merged.blocks)
+        blocks = self.merged.blocks
+        arrays += [block.landmarks for block in blocks]
+        places = sum(len(block.path) for block in blocks)
         return places + sum(int(each.nbytes) + OVERHEAD for each in arrays)
 
 

@@ -58,7 +58,7 @@ def log_rows(spark: SparkSession, plan: LogRowsPlan, wanted: SparkSchema) -> Dat
     """The rows of log files in the columns ``wanted``, where executors cannot decode them; few rows
     are read now, many later."""
     if wanted.columns:
-        if plan.few and spark.conf.get(LARGE_TYPES, "false") == "false":
+        if plan.here and spark.conf.get(LARGE_TYPES, "false") == "false":
             return _frame(spark, plan.table(), wanted)
         return _read(spark, plan, read_log_rows, wanted)
     # A batch without columns would forget how many rows it has.

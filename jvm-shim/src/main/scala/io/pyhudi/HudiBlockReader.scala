@@ -112,16 +112,14 @@ private[pyhudi] object HudiBlockReader {
   def corrupt(block: HudiBlock, what: String, e: Throwable): Throwable =
     new HudiAnalysisException(
       s"[TABLE_CORRUPT] ${block.path} breaks a rule of the format: a data block holds rows of " +
-        s"its schema (spec/log_files.md L4). The block at byte ${block.at} does not: $what. " +
+        s"its schema (spec/log_files.md L4). Those from byte ${block.at} on do not: $what. " +
         "Nothing was changed. Restore the file from a copy, or set the table back to a savepoint.",
       "TableCorrupt",
       Some(e)
     )
 }
 
-/** A block whose content is in memory: a version, the number of its records, and the records, each
-  * behind its length.
-  */
+/** A part of a block in memory: records, each behind its length. */
 private[pyhudi] final class HudiOpenBlock(
     block: HudiBlock,
     schema: StructType,
@@ -136,7 +134,6 @@ private[pyhudi] final class HudiOpenBlock(
   private val lengths = ByteBuffer.wrap(content)
   private var next = 0
   private var record = 0
-  from.at = 8
 
   def length: Int = content.length
 

@@ -5,10 +5,10 @@ import scala.collection.mutable
 import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.types.StructType
 
-/** A block of a log file whose rows an executor decodes.
+/** The part of a log's block that an executor decodes.
   *
   * @param path Hadoop's text form of the log's path
-  * @param at where its content begins, `length` bytes
+  * @param at where its first record begins, `length` bytes
   * @param kept the numbers of its rows that count, ascending
   */
 private[pyhudi] final case class HudiBlock(
