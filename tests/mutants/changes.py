@@ -242,7 +242,7 @@ CHANGES: Final = (
             Mutant(
                 "executors decode rows with some columns",
                 "LogPart.place",
-                ((" and not self.partial", ""),),
+                ((" or self.partial", ""),),
                 ("test_a_block_says_whether_it_is_partial",),
             ),
             Mutant(
