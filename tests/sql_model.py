@@ -201,9 +201,11 @@ class Model:
 
     def renamed(self, path: str, to: str) -> Model:
         """RENAME COLUMN: ``to`` is the last name alone."""
-        self._check_fixed(path)
         *structs, name = path.split(".")
-        return self._edited(structs, sql_columns.renamed(name, to), True)
+        renamed = self._edited(structs, sql_columns.renamed(name, to), True)
+        # Spark looks first whether the new name is taken.
+        self._check_fixed(path)
+        return renamed
 
     def dropped(self, path: str) -> Model:
         self._check_fixed(path)
