@@ -209,6 +209,17 @@ def test_a_base_file_of_an_older_schema_is_widened_and_filled(tmp_path: Path) ->
             [datetime.date(2024, 1, 31), datetime.date(2024, 2, 1), None, None, None],
         ),
         (pa.array([datetime.date(2024, 1, 31)]), pa.string(), ["2024-01-31"]),
+        (pa.array([7.0, None, 1e10, -0.0]), pa.string(), ["7.0", None, "1.0E10", "-0.0"]),
+        (
+            pa.array([0.1, 9999999.0, 1e7, 0.001, 1.25e-4, float("nan"), float("-inf")]),
+            pa.string(),
+            ["0.1", "9999999.0", "1.0E7", "0.001", "1.25E-4", "NaN", "-Infinity"],
+        ),
+        (
+            pa.array([0.1, 16777216.0, None, 0.001], pa.float32()),
+            pa.string(),
+            ["0.1", "1.6777216E7", None, "0.001"],
+        ),
     ],
 )
 def test_values_of_old_files_are_cast_as_spark_casts_them(

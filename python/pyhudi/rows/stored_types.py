@@ -10,7 +10,9 @@ import datetime
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -139,7 +141,8 @@ def converted(
     return array.cast(kind, safe=exact or not rounds)
 
 
-# ---- casts of ALTER TABLE (format/widening.py, CASTS): each gives what Spark's CAST gives
+# ---- casts of ALTER TABLE (format/widening.py, CASTS), and of floats to texts, which Apache Hudi's
+# writers make (spec/schema_evolution.md S2): each gives what Spark's CAST gives
 
 
 def _as_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -147,6 +150,25 @@ def _as_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
         # Java's text of a decimal: 0.00000012 is 1.2E-7.
         return pa.array([None if v is None else str(v) for v in array.to_pylist()], kind)
     return array.cast(kind)
+
+
+def _as_java_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    values = array.to_numpy(zero_copy_only=False)
+    texts = [java_text(value) for value in values]
+    return pa.array(texts, kind, mask=np.asarray(pc.is_null(array)))
+
+
+def java_text(value: np.floating[Any]) -> str:
+    """Java's text of a float or double: 7.0, 0.001, 1.0E10."""
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or PLAIN_FROM <= abs(value) < PLAIN_BELOW:
+        return np.format_float_positional(value, unique=True, trim="0")
+    text = np.format_float_scientific(value, unique=True, trim="0", exp_digits=1)
+    digits, exponent = text.split("e")
+    return f"{digits}E{int(exponent)}"
 
 
 def _as_decimal(array: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
@@ -189,12 +211,15 @@ def _day(text: str) -> int | None:
 
 
 DAY = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII)
+#: what Java writes without an exponent
+PLAIN_FROM, PLAIN_BELOW = 1e-3, 1e7
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 DAYS_OF_400_YEARS = 146_097
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 _CASTS = {
     ("int", "text"): _as_text,
     ("decimal", "text"): _as_text,
+    ("real", "text"): _as_java_text,
     ("day", "text"): _as_text,
     ("int", "decimal"): _as_decimal,
     ("real", "decimal"): _as_decimal,
