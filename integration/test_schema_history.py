@@ -138,6 +138,35 @@ def test_columns_that_pyhudi_alters_are_the_same_for_hudi(
     after("alter table {t} rename column cost to fare")
 
 
+@pytest.mark.parametrize(
+    "kind", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.matrix)]
+)
+def test_a_column_that_hudi_dropped_by_name_comes_back_empty(
+    kind: str, peers: Peers, tmp_path: Path
+) -> None:
+    path = tmp_path / "rides"
+    ours, hudi = peers("pyhudi"), peers("hudi-1.2.0")
+    logs = {"hoodie.datasource.write.table.type": kind, "hoodie.compact.inline": "false"}
+    ours.write(path, pa.Table.from_pylist(START), {**OPTIONS, **logs}, mode="overwrite")
+    now: Rides = {int(row["id"]): dict(row) for row in START}  # type: ignore[call-overload]
+    for ride in now.values():
+        del ride["note"]
+    now[1] |= {"fare": 9.0, "turn": 2}
+    drops = {"hoodie__datasource__write__schema__allow__auto__evolution__column__drop": "true"}
+    off = {"hoodie__metadata__enable": "false", "hoodie__compact__inline": "false"}
+    hudi.write_into(path, pa.Table.from_pylist([now[1]]), **drops, **off)
+    assert rides_of(ours, path) == rides_of(hudi, path) == now
+
+    name = f"rides_without_notes_{kind}"
+    ours.sql(f"create table {name} using pyhudi location '{path}'")
+    ours.sql(f"alter table {name} add columns (stars int)")
+    ours.sql(f"alter table {name} add columns (note bigint)")
+    assert rides_of(ours, path) == rides_of(hudi, path) == now
+    ours.sql(f"update {name} set note = 7, stars = 5, turn = 3 where id = 2")
+    now[2] |= {"note": 7, "stars": 5, "turn": 3}
+    assert rides_of(ours, path) == rides_of(hudi, path) == now
+
+
 def test_readers_that_know_no_ids_lose_renamed_values_and_bring_dropped_ones_back(
     peers: Peers, hudi_rs: HudiRs, tmp_path: Path
 ) -> None:

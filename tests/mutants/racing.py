@@ -365,7 +365,12 @@ RACING: Final = (
             Mutant(
                 "every file has the newest version",
                 "SchemaHistory._of_file",
-                (("return identified(file, version)", "return identified(file, self.current())"),),
+                (
+                    (
+                        "found = identified(file, version)",
+                        "found = identified(file, self.current())",
+                    ),
+                ),
                 (
                     "test_each_file_is_read_by_the_version_of_its_commit",
                     "test_before_the_first_change_columns_are_told_by_names",

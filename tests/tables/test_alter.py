@@ -121,6 +121,12 @@ def test_changes_apply_in_their_order() -> None:
     assert not found.by_ids, "names are enough to read old files"
 
 
+def test_a_name_that_older_files_have_for_another_column_needs_ids() -> None:
+    columns = first_ids(SparkSchema.parse(NOW))
+    assert altered(columns, LAST_ID, [add("Old")], CONFIG, {"old"}).by_ids
+    assert not altered(columns, LAST_ID, [add("new")], CONFIG, {"old"}).by_ids
+
+
 def test_ids_stay_with_their_columns_and_are_given_once() -> None:
     assert max(all_ids(first_ids(SparkSchema.parse(NOW)))) == LAST_ID
     old = column(after(), "n")["metadata"]["id"]

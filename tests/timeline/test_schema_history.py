@@ -96,6 +96,28 @@ def test_a_commit_that_says_no_version_goes_on_by_names(table: Table) -> None:
     assert history.text() == extended(current, history.saved().text)
 
 
+def test_a_column_that_went_before_the_history_is_none_of_later_ones(table: Table) -> None:
+    """Apache Hudi's writers may drop columns by name; the first one that comes has the next id."""
+    old = commit(table, "20261121053300000", "id", "gone", "name", "price", "qty", "ts")
+
+    assert held(table, old, RENAMED)["extra"] == "extra"
+    same = commit(table, "20261121053300001", "id", "extra", "name", "price", "qty", "ts")
+    assert held(table, same, RENAMED)["extra"] == "extra_"
+
+
+def test_what_several_commits_add_by_names_is_found_in_the_files_of_each(table: Table) -> None:
+    own = ("id", "title", "price", "qty", "ts")
+    one = commit(table, "20261121053500000", *own, "late")
+    commit(table, "20261121053600000", *own, "late", "later")
+    assert held(table, one)["late"] == "late"
+
+    history = SchemaHistory(table, table.timeline())
+    path = f"{SCHEMA_FOLDER}/20261121053600000.schemacommit"
+    table.storage.put_if_absent(path, history.text().encode())
+    assert held(table, one)["late"] == "late"
+    assert held(table, one)["later"] == "later"
+
+
 def test_a_history_file_counts_if_its_commit_does(table: Table) -> None:
     whole = table.storage.read(f"{SCHEMA_FOLDER}/{LAST}.schemacommit")
     table.storage.put_if_absent(f"{SCHEMA_FOLDER}/20261121053600000.schemacommit", b"no JSON")

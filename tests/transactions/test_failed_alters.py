@@ -141,8 +141,8 @@ def test_a_history_that_no_commit_went_with_tells_nothing_once_archived_past(
     ours = world.begin(FaultyStorage(world.memory), policy=NEVER)
     history, current = ours.keep_history(), table_schema(world.table(), ours.timeline, None)
     assert current is not None
-    found = _altered(current, history.current(), (RENAME,), world.table().config)
-    before = history.current() or first_version(current, ours.timeline.layout)
+    before = history.current() or first_version(world.table(), ours.timeline, current)
+    found = _altered(current, before, (RENAME,), world.table().config)
     version = version_of(found.columns, int(ours.instant), before, ours.timeline.layout)
     text = extended(version, history.text() or render_history([before]))
     completion = InstantTime(str(int(ours.instant) + 1))

@@ -54,10 +54,10 @@ def alter(transaction: Transaction, *changes: ColumnChange) -> Committed:
     history, table = transaction.keep_history(), transaction.table
     current = table_schema(table, transaction.timeline, None)
     assert current is not None
-    layout, before = transaction.timeline.layout, history.current()
+    timeline = transaction.timeline
+    before = history.current() or first_version(table, timeline, current)
     found = _altered(current, before, changes, table.config)
-    before = before or first_version(current, layout)
-    version = version_of(found.columns, int(transaction.instant), before, layout)
+    version = version_of(found.columns, int(transaction.instant), before, timeline.layout)
     extra = {
         SCHEMA_KEY: canonical_json(plain(found.columns).avro("t")),
         LATEST_SCHEMA_KEY: render_version(version),

@@ -8,7 +8,7 @@ makes the schema for others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from pyhudi.format.schema_history import SchemaVersion
@@ -209,6 +209,25 @@ def all_ids(kind: Json) -> Iterator[int]:
         yield from all_ids(field["type"])
     for part in ("elementType", "keyType", "valueType"):
         yield from all_ids(kind.get(part, ""))
+
+
+def set_apart(kind: Json, ids: Container[int]) -> Json:
+    """An identified type in which the fields of ``ids`` have ids that no table's column has."""
+    if isinstance(kind, str):
+        return kind
+    found = dict(kind)
+    for part in ("elementType", "keyType", "valueType"):
+        if part in kind:
+            found[part] = set_apart(kind[part], ids)
+    if "fields" in kind:
+        found["fields"] = [_set_apart(field, ids) for field in kind["fields"]]
+    return found
+
+
+def _set_apart(field: Mapping[str, Json], ids: Container[int]) -> dict[str, Json]:
+    own = field["metadata"][ID]
+    metadata = {**field["metadata"], ID: -1 - own} if own in ids else field["metadata"]
+    return {**field, "type": set_apart(field["type"], ids), "metadata": metadata}
 
 
 def without_ids(kind: Json) -> Json:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from pyhudi.errors import HudiError
+from pyhudi.format.column_ids import first_ids, version_of
 from pyhudi.format.commit_metadata import SCHEMA_KEY
 from pyhudi.format.instants import Instant
 from pyhudi.format.schema_history import (
@@ -22,7 +23,6 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.repairs.fault_kind import Kind, TableFault
 from pyhudi.repairs.patient import Patient
 from pyhudi.services.bin import Edit
-from pyhudi.transactions.schema_saving import first_version
 
 Versions = dict[int, SchemaVersion]
 
@@ -89,7 +89,8 @@ def _first(patient: Patient, change: Instant, next_one: SchemaVersion) -> Schema
         metadata = patient.commit(instant)
         text = metadata.extra.get(SCHEMA_KEY) if metadata is not None else None
         if text:
-            found = first_version(SparkSchema.of_avro(json.loads(text)), patient.timeline.layout)
+            schema = SparkSchema.of_avro(json.loads(text))
+            found = version_of(first_ids(schema), 0, None, patient.timeline.layout)
             names = {name: number for number, name in next_one.paths()}
             same = all(names.get(name, number) == number for number, name in found.paths())
             return found if same else None

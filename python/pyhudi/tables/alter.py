@@ -17,7 +17,7 @@ from pyhudi.application.after_commit import after_commit
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import UnsupportedTable
-from pyhudi.format.column_ids import all_ids, first_ids, identified, plain, version_of
+from pyhudi.format.column_ids import all_ids, identified, plain, version_of
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SchemaVersion, render_version
 from pyhudi.format.spark_schema import SparkSchema
@@ -54,7 +54,8 @@ def alter_columns(
     refuse_writes_to(table)
     query = open_query(runtime, root, {}, {})
     version = SchemaHistory(table, query.timeline).current()
-    _altered(query.schema(), version, changes, table.config)
+    before = version or first_version(table, query.timeline, query.schema())
+    _altered(query.schema(), before, changes, table.config)
     options = resolve_write(given, table.config.raw, session)
     groups = runtime.group_locks(table, options)
     with groups or nullcontext():
@@ -85,14 +86,14 @@ def _committed(
     declared = table_schema(table, timeline, None)
     current = declared or open_query(runtime, table.storage.root, {}, {}).schema()
     version = history.current()
-    found = _altered(current, version, changes, table.config)
+    before = version or first_version(table, timeline, current)
+    found = _altered(current, before, changes, table.config)
     # Converted to Avro and back, to get what readers will see: Avro has no short, only int.
     declaration = plain(found.columns).declaration(table.config.name)
     extra = {**options.commit_metadata, SCHEMA_KEY: declaration}
     if version is not None or found.by_ids:
         if declared is None:
             raise _undeclared(table.config)
-        before = version or first_version(current, timeline.layout)
         own = int(transaction.instant)
         made = version_of(found.columns, own, before, timeline.layout)
         extra[LATEST_SCHEMA_KEY] = render_version(made)
@@ -105,13 +106,15 @@ def _committed(
 
 def _altered(
     current: SparkSchema,
-    version: SchemaVersion | None,
+    before: SchemaVersion,
     changes: Sequence[ColumnChange],
     config: TableConfig,
 ) -> Altered:
-    columns = first_ids(current) if version is None else identified(current, version)
-    most = max((*all_ids(columns), version.max_column_id if version is not None else 0))
-    return altered(columns, most, changes, config)
+    columns = identified(current, before)
+    most = max((*all_ids(columns), before.max_column_id))
+    held = {name.lower() for _, name in before.paths()}
+    gone = held.difference(current.by_lower_name())
+    return altered(columns, most, changes, config, gone)
 
 
 def _undeclared(config: TableConfig) -> UnsupportedTable:

@@ -8,7 +8,7 @@ ordering keep their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -118,10 +118,14 @@ def unseen_by_name(changes: Iterable[ColumnChange]) -> list[str]:
 
 @dataclass(slots=True)
 class _Columns:
-    """The columns while changes are applied; ``by_ids``: a change needs ids."""
+    """The columns while changes are applied; ``by_ids``: a change needs ids.
+
+    ``gone`` are names in lower case that columns of older files have.
+    """
 
     tree: ColumnTree
     config: TableConfig
+    gone: Container[str]
     by_ids: bool
 
 
@@ -138,12 +142,14 @@ def altered(
     max_column_id: int,
     changes: Sequence[ColumnChange],
     config: TableConfig,
+    gone: Container[str] = (),
 ) -> Altered:
     """``current`` after the changes, in their order; ids above ``max_column_id`` are free.
 
+    ``gone`` are names in lower case under which older files have columns that the table has not.
     ``SchemaConflict`` (column, ours, theirs, rule) for a change that is refused.
     """
-    columns = _Columns(ColumnTree(current, max_column_id + 1), config, by_ids=False)
+    columns = _Columns(ColumnTree(current, max_column_id + 1), config, gone, by_ids=False)
     for change in changes:
         _apply(columns, change)
     # Names identify columns in any order, so this change needs no history.
@@ -182,7 +188,7 @@ def _added(columns: _Columns, change: AddColumn) -> None:
     check_names(added)
     (stored,) = added.as_stored("t").columns
     columns.tree.add(above, stored)
-    columns.by_ids |= bool(above)
+    columns.by_ids |= bool(above) or name.lower() in columns.gone
     if change.position is not None:
         _moved(columns, change, change.position)
 

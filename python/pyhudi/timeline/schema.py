@@ -12,7 +12,7 @@ from functools import lru_cache
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import SCHEMA_KEY
 from pyhudi.format.instants import Instant, InstantTime
-from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.strays import Archive, first_write
 from pyhudi.timeline.table import Table
@@ -54,6 +54,16 @@ def declared_schemas(table: Table, timeline: Timeline) -> list[SparkSchema]:
         if text:
             found.setdefault(text, timeline.file_of(instant))
     return [_parsed(text, path) for text, path in found.items()]
+
+
+def gone_columns(table: Table, timeline: Timeline, now: SparkSchema) -> tuple[Column, ...]:
+    """The columns that active commits declare and ``now``, the table's schema, does not have.
+
+    Without a history Apache Hudi's writers may drop columns by name.
+    """
+    every = declared_schemas(table, timeline)
+    names = {column.lower_name: column for each in every for column in each.columns}
+    return tuple(names[name] for name in names if name not in now.by_lower_name())
 
 
 def _parsed(text: str, path: str) -> SparkSchema:

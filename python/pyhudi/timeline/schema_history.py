@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pyhudi.errors import TableCorrupt
-from pyhudi.format.column_ids import Identified, held_columns, identified, shape_of, version_of
+from pyhudi.format.column_ids import (
+    Identified,
+    all_ids,
+    held_columns,
+    identified,
+    set_apart,
+    shape_of,
+    version_of,
+)
 from pyhudi.format.corruption import corrupt
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.schema_history import (
@@ -125,7 +133,30 @@ class SchemaHistory:
                 "the schema history reaches back to the oldest file (spec/schema_evolution.md S5)",
                 f"it has no columns for the files that commit {time} wrote",
             )
-        return identified(file, version)
+        found = identified(file, version)
+        known: Identified = set_apart(found, self._unknown(found, version))
+        return known
+
+    def _unknown(self, file: Identified, version: SchemaVersion) -> set[int]:
+        """The ids of a file's columns that are none of ``version``, nor of the versions after it.
+
+        A later version has the column if commits have gone on by names. Otherwise the column went
+        before the history began, and a column that came later has its number.
+        """
+        most = version.max_column_id
+        if max(all_ids(file)) <= most:
+            return set()
+        every = (*self.saved().versions, *((now,) if (now := self.current()) else ()))
+        later = [each for each in every if each.version_id > version.version_id]
+        after = min(later, key=lambda each: each.version_id, default=None)
+        went_on = dict(after.paths()) if after and not self._is_declared(after) else {}
+        named = version_of(file, 0, None, self.timeline.layout).paths()
+        return {own for own, name in named if own > most and went_on.get(own) != name}
+
+    def _is_declared(self, version: SchemaVersion) -> bool:
+        """Whether an active commit has made the version, and is not one that goes on by names."""
+        own = (i for i in self._commits() if int(i.time) == version.version_id)
+        return any(map(self.declared_text, own))
 
     def _declared(self, instant: Instant) -> SchemaVersion | None:
         text = self.declared_text(instant)

@@ -25,8 +25,9 @@ from pyhudi.format.schema_history import (
 )
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.schema import gone_columns, table_schema
 from pyhudi.timeline.schema_history import SchemaHistory, extended
+from pyhudi.timeline.table import Table
 
 
 def with_history(
@@ -88,14 +89,21 @@ def check_columns(began: SchemaHistory, now: SchemaHistory) -> None:
         _check(_columns(began, before), current, altered=False)
 
 
-def first_version(schema: SparkSchema, layout: int) -> SchemaVersion:
-    """The version that a table without a history has, before its first change."""
-    return version_of(first_ids(schema), 0, None, layout)
+def first_version(table: Table, timeline: Timeline, schema: SparkSchema) -> SchemaVersion:
+    """The version that a table without a history has, before its first change.
+
+    It also has the columns that went by name, since older files have them: one that comes later
+    under such a name is another column, to Apache Hudi's readers too.
+    """
+    every = SparkSchema((*schema.columns, *gone_columns(table, timeline, schema)))
+    return version_of(first_ids(every), 0, None, timeline.layout)
 
 
 def _first(history: SchemaHistory) -> str:
     schema = table_schema(history.table, history.timeline, None)
-    return render_history([first_version(schema, history.timeline.layout)]) if schema else ""
+    if schema is None:
+        return ""
+    return render_history([first_version(history.table, history.timeline, schema)])
 
 
 def _columns(history: SchemaHistory, version: SchemaVersion | None) -> SchemaVersion | None:
@@ -103,7 +111,10 @@ def _columns(history: SchemaHistory, version: SchemaVersion | None) -> SchemaVer
     if version is not None:
         return version
     schema = table_schema(history.table, history.timeline, None)
-    return first_version(schema, history.timeline.layout) if schema else None
+    if schema is None:
+        return None
+    first = first_version(history.table, history.timeline, schema)
+    return version_of(identified(schema, first), 0, first, history.timeline.layout)
 
 
 def _check(before: SchemaVersion | None, now: SchemaVersion | None, altered: bool) -> None:
