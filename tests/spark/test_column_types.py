@@ -8,7 +8,16 @@ import pytest
 from pyspark.sql import functions as F
 
 from pyhudi.errors import SchemaConflict
-from tests.spark.tables import KEY, OPTIONS, ORDERING, HudiTable, Lake, refused, rows_of
+from tests.spark.tables import (
+    KEY,
+    OPTIONS,
+    ORDERING,
+    PARTITION,
+    HudiTable,
+    Lake,
+    refused,
+    rows_of,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
@@ -135,6 +144,27 @@ def test_a_column_name_that_avro_forbids_is_refused_by_create_table_too(
 ) -> None:
     with refused("SCHEMA_CONFLICT", lake.folder, "'a b'"):
         lake.spark.sql(f"create table {name} (id int, `a b` int) using pyhudi")
+
+
+def test_columns_in_any_script_place_and_order_rows(lake: Lake, name: str) -> None:
+    options = {KEY: "ключ", ORDERING: "größe", PARTITION: "名前"}
+    table = lake.table(options=options, ddl="`ключ` string, `größe` int, `名前` string")
+    table.write([("a", 1, "x"), ("b", 1, "y")])
+    table.write([("a", 2, "x"), ("b", 0, "y")])
+    assert table.rows() == {"a": ("a", 2, "x"), "b": ("b", 1, "y")}
+    assert table.df().where("`名前` = 'y'").count() == 1
+
+    spark = lake.spark
+    spark.sql(f"create table {name} using pyhudi location '{table.path}'")
+    spark.sql(f"insert into {name} partition (`名前` = 'z') values ('c', 3)")
+    spark.sql(f"delete from {name} where `名前` = 'x'")
+    partitions = spark.sql(f"show partitions {name}").collect()
+    assert sorted(map(tuple, partitions)) == [("x",), ("y",), ("z",)]
+    made = f"create table {name}2 (id int, `größe` int) using pyhudi partitioned by (`größe`)"
+    spark.sql(f"{made} location '{lake.folder}/made'")
+    spark.sql(f"insert into {name}2 values (1, 2)")
+    assert spark.table(f"{name}2").collect() == [(1, 2)]
+    spark.sql(f"drop table {name}2")
 
 
 def test_columns_are_named_whatever_their_case(lake: Lake, name: str) -> None:

@@ -1,6 +1,7 @@
 package io.pyhudi
 
 import org.apache.spark.sql.connector.catalog.MetadataColumn
+import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
 import org.apache.spark.sql.types._
 
 /** The hidden columns of a Hudi table: a query can name them, but `SELECT *` leaves them out. */
@@ -24,6 +25,14 @@ private[pyhudi] object HudiColumns {
     val last = partitioning.flatMap(name => schema.fields.find(_.name.equalsIgnoreCase(name)))
     StructType(schema.fields.filterNot(last.contains) ++ last)
   }
+
+  /** The partitioning by columns or fields of structs. Spark parses their names, and takes letters
+    * beyond ASCII in backticks only.
+    */
+  def byValue(partitioning: Seq[String]): Array[Transform] =
+    partitioning.map { path =>
+      Expressions.identity(path.split('.').map(name => s"`$name`").mkString(".")): Transform
+    }.toArray
 
   /** The path of a row's file: a constant that no file stores. */
   val file = "_file"

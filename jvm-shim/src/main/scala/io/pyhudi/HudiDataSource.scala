@@ -7,7 +7,7 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.{DataFrame, SQLContext, SaveMode}
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
-import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
+import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.execution.datasources.DataSourceUtils
 import org.apache.spark.sql.execution.streaming.{Sink, Source}
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
@@ -48,7 +48,7 @@ class HudiDataSource
   /** Known only after [[inferSchema]]: at CREATE TABLE Spark 4 asks before the table exists. */
   override def inferPartitioning(options: CaseInsensitiveStringMap): Array[Transform] =
     described.fold(Array.empty[Transform]) { case (_, known) =>
-      known.partitioning.map(Expressions.identity(_): Transform).toArray
+      HudiColumns.byValue(known.partitioning)
     }
 
   override def getTable(

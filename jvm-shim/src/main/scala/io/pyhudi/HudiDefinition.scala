@@ -6,7 +6,7 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.connector.catalog.{Column, Identifier, TableCatalog}
-import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
+import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
 import org.apache.spark.sql.types.StructType
 
@@ -28,8 +28,7 @@ private[pyhudi] final case class HudiDefinition(
 
   def columns: Array[Column] = CatalogEntries.columns(shown)
 
-  def transforms: Array[Transform] =
-    partitioning.map(Expressions.identity(_): Transform).toArray
+  def transforms: Array[Transform] = HudiColumns.byValue(partitioning)
 
   /** The columns in the form of Spark's catalog: lengths of CHAR and VARCHAR beside the type. */
   def annotated: StructType = HudiDefinition.stored(shown)

@@ -5,7 +5,7 @@ import java.util
 import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.connector.catalog._
-import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
+import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 import org.apache.spark.sql.types.{StructField, StructType}
@@ -25,8 +25,7 @@ private[pyhudi] class HudiTable(
     with SupportsRead
     with SupportsMetadataColumns {
 
-  override def partitioning(): Array[Transform] =
-    snapshot.partitioning.map(Expressions.identity(_): Transform).toArray
+  override def partitioning(): Array[Transform] = HudiColumns.byValue(snapshot.partitioning)
 
   override def properties(): util.Map[String, String] = tableProperties.asJava
 
