@@ -206,9 +206,14 @@ def test_not_leaves_open_what_a_null_decides(child: Filter, answer: bool | None)
         (op(">", "p", "a"), False),
         (op("<", "p", "a"), None),
         (Not(op("=", "p", "a")), None),
+        (op("=", "p", DEFAULT_PARTITION), None),
+        (among("p", "a", DEFAULT_PARTITION), None),
+        (HasText(TextPart.START, "p", "__"), None),
+        (op(">", "p", "A"), None),
+        (op(">", "p", "z"), False),
     ],
 )
-def test_null_and_the_empty_text_share_a_folder_and_either_may_be_meant(
+def test_null_the_empty_text_and_the_name_of_their_folder_share_it_and_each_may_be_meant(
     condition: Filter, answer: bool | None
 ) -> None:
     values = typed_values(config("p"), {"p": "string"}, DEFAULT_PARTITION)

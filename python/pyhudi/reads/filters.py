@@ -69,12 +69,12 @@ FIND: Mapping[TextPart, Callable[[str, str], bool]] = {
 def may_match(condition: Filter, values: Values) -> bool | None:
     """True or False if the partition values decide the filter, None if they do not.
 
-    The folder that null and the empty text share decides a filter if both give the same answer.
+    The folder that several texts share decides a filter if all of them give the same answer.
     """
-    unclear = [name for name, value in values.items() if value is NULL_OR_EMPTY]
+    unclear = [name for name, value in values.items() if value is ONE_OF_DEFAULT]
     answers = {
         _judged(condition, {**values, **dict(zip(unclear, each, strict=True))})
-        for each in product((None, ""), repeat=len(unclear))
+        for each in product(OF_DEFAULT, repeat=len(unclear))
     }
     return answers.pop() if len(answers) == 1 else None
 
@@ -118,8 +118,10 @@ def _of_value(condition: Compare | Among | HasText | IsNull | IsNotNull, value: 
             return COMPARE[by](own, _plain(literal)) if isinstance(literal, kind) else None
 
 
-#: stands for a text column's value in Hive's default partition
-NULL_OR_EMPTY = object()
+#: a text column's values in Hive's default partition: a row may have the folder's name as its value
+OF_DEFAULT = (None, "", DEFAULT_PARTITION)
+#: stands for one of them
+ONE_OF_DEFAULT = object()
 
 
 def _plain(literal: Literal) -> Any:
@@ -199,7 +201,7 @@ _UNKNOWN = object()
 
 def _parsed(kind: Any, text: str | None) -> Any:
     if text is None or text == DEFAULT_PARTITION:
-        return NULL_OR_EMPTY if kind == "string" else None
+        return ONE_OF_DEFAULT if kind == "string" else None
     try:
         if kind == "string":
             return text
