@@ -15,6 +15,7 @@ from tests.spark.tables import (
     PARTITION,
     HudiTable,
     Lake,
+    model_of,
     refused,
     rows_of,
 )
@@ -165,6 +166,24 @@ def test_columns_in_any_script_place_and_order_rows(lake: Lake, name: str) -> No
     spark.sql(f"insert into {name}2 values (1, 2)")
     assert spark.table(f"{name}2").collect() == [(1, 2)]
     spark.sql(f"drop table {name}2")
+
+
+def test_meta_columns_are_no_columns_of_a_table_whatever_their_case(lake: Lake, name: str) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 3, "a"))
+    table.write(table.df().selectExpr("*", "_HOODIE_RECORD_KEY", "_hoodie_COMMIT_time"))
+    assert table.rows() == model_of(rows_of(0, 3, "a"))
+    assert table.df().where("_Hoodie_Record_Key = '1'").count() == 1
+    with refused("SCHEMA_CONFLICT", lake.folder, "'_HOODIE_COMMIT_TIME'"):
+        lake.spark.sql(f"create table {name} (id int, _HOODIE_COMMIT_TIME string) using pyhudi")
+
+
+def test_a_mark_of_deletes_that_is_no_boolean_is_refused(lake: Lake) -> None:
+    rows = lake.table().frame(rows_of(0, 3, "a"))
+    for _ in ("no table", "a table"):
+        with refused("SCHEMA_CONFLICT", lake.folder, "'_hoodie_is_deleted' is string"):
+            lake.table().write(rows.selectExpr("*", "'true' as _hoodie_is_deleted"))
+        lake.table().write(rows)
 
 
 def test_columns_are_named_whatever_their_case(lake: Lake, name: str) -> None:

@@ -13,7 +13,8 @@ from pyspark.sql.types import (
 )
 
 from pyhudi.errors import ConfigError, SchemaConflict
-from pyhudi.tables.columns import check_distinct, own_spelling
+from pyhudi.format.spark_schema import Column, SparkSchema
+from pyhudi.tables.columns import check_distinct, check_names, own_spelling
 
 
 def struct(*names: str, **more: StructType) -> StructType:
@@ -39,6 +40,42 @@ def test_two_columns_of_one_name_are_refused(schema: StructType, column: str) ->
     with pytest.raises(SchemaConflict, match=f"Column '{column}' exists 2 times") as refused:
         check_distinct(schema)
     assert refused.value.facts["column"] == column
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a", "_", "A1", "größe", "名前", "имя", "_metadata", "select", "x٣"],
+)
+def test_a_name_that_avro_allows_passes(name: str) -> None:
+    check_names(SparkSchema((Column(name, "string"),)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "a b", "a.b", "a-b", "1a", "٣x", "e\u0301", "नाम", "x²", "ⅷ", "a·b", "𝒜", "🙂"],
+)
+def test_a_name_that_avro_of_java_forbids_is_refused(name: str) -> None:
+    with pytest.raises(SchemaConflict, match="has a name that Hudi cannot store"):
+        check_names(SparkSchema((Column(name, "string"),)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_pyhudi_home", "_PyHudi_change", "_tmp_metadata_row_index", "_HOODIE_COMMIT_TIME"],
+)
+def test_a_name_of_a_column_that_others_add_is_refused(name: str) -> None:
+    inside = {"type": "struct", "fields": [{"name": name, "type": "long", "nullable": True}]}
+    for column in (Column(name, "string"), Column("s", inside)):
+        with pytest.raises(
+            SchemaConflict, match="has a name of a column that Hudi, pyhudi or Spark adds"
+        ):
+            check_names(SparkSchema((column,)))
+
+
+def test_a_mark_of_deletes_is_boolean() -> None:
+    check_names(SparkSchema((Column("_hoodie_is_deleted", "boolean"),)))
+    with pytest.raises(SchemaConflict, match="'_hoodie_is_deleted' is int, .* must be boolean"):
+        check_names(SparkSchema((Column("_hoodie_is_deleted", "integer"),)))
 
 
 def test_a_struct_without_fields_is_refused() -> None:

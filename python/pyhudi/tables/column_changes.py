@@ -273,7 +273,7 @@ def _named_part(columns: _Columns, change: ColumnChange) -> Part:
 def _check_name(change: ColumnChange, name: str, is_taken: bool, kind: SparkType) -> None:
     if is_taken:
         raise _refusal(change, None, kind, f"there is already a column named '{name}'")
-    if name in HIDDEN_COLUMNS:
+    if name.lower() in HIDDEN_COLUMNS:
         raise _refusal(change, None, kind, f"'{name}' is one of Hudi's own columns")
 
 

@@ -7,25 +7,61 @@ read a table with ``a`` and ``A``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
+from unicodedata import category
 
 from pyspark.sql.types import DataType, StructField, StructType
 
 from pyhudi.errors import ConfigError, SchemaConflict
+from pyhudi.format.schemas import HIDDEN_COLUMNS, type_text
 from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.rows.spec import SOFT_DELETE
+
+#: begins the names of columns that a write adds to its rows
+OF_WRITES: Final = "_pyhudi_"
+#: a column of this name is the row's number to Spark's Parquet reader, whatever the file has
+OF_READS: Final = "_tmp_metadata_row_index"
 
 
 def check_names(schema: SparkSchema) -> None:
-    """``SchemaConflict`` for a name that Avro, in which Hudi keeps schemas, does not allow."""
+    """``SchemaConflict`` for a name that Avro, in which Hudi keeps schemas, does not allow, or that
+    Hudi, pyhudi or Spark has for a column of its own, and for a mark of deletes of a wrong type."""
+    kind = schema.types.get(SOFT_DELETE, "boolean")
+    if kind != "boolean":
+        raise SchemaConflict(
+            f"Column '{SOFT_DELETE}' is {type_text(kind)}, but marks deleted rows, so it must be "
+            "boolean. Cast it, or rename the column.",
+            column=SOFT_DELETE,
+            ours=kind,
+            theirs="boolean",
+            rule="mark of deletes",
+        )
     for where, name in schema.paths():
-        if not name.isidentifier():
+        lower = name.lower()
+        others = lower.startswith(OF_WRITES) or lower == OF_READS
+        if others or (lower != name and lower in HIDDEN_COLUMNS):
+            raise _not_storable(
+                f"Column '{where}' has a name of a column that Hudi, pyhudi or Spark adds. "
+                "Rename the column.",
+                where,
+            )
+        if not _fits_avro(name):
             raise SchemaConflict(
-                f"Column '{where}' has a name that Hudi cannot store. Names have letters, digits "
-                "and underscores, and do not begin with a digit. Rename the column.",
+                f"Column '{where}' has a name that Hudi cannot store. Names have letters without "
+                "combining marks, digits and underscores, and do not begin with a digit. Rename "
+                "the column.",
                 column=where,
                 ours=name,
                 theirs=None,
                 rule="column name",
             )
+
+
+def _fits_avro(name: str) -> bool:
+    """Whether Avro of Java takes the name: it judges one unit of UTF-16 after the other."""
+    kinds = ["L" if each == "_" else category(each) for each in name]
+    fits = all(kind[0] == "L" or kind == "Nd" for kind in kinds)
+    return fits and name != "" and kinds[0] != "Nd" and max(name) < "\U00010000"
 
 
 def check_distinct(kind: DataType, column: str | None = None) -> None:

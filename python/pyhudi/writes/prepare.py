@@ -182,7 +182,7 @@ def own_columns(given: StructType) -> StructType:
 
     ``SchemaConflict`` if no column is left, or two have one name.
     """
-    own = StructType([field for field in given.fields if field.name not in HIDDEN_COLUMNS])
+    own = StructType([f for f in given.fields if f.name.lower() not in HIDDEN_COLUMNS])
     check_distinct(own)
     return own
 
