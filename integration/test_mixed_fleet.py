@@ -27,6 +27,7 @@ MEMORY = {"spark.driver.memory": "1g"}
 LOCK = "hoodie.write.lock."
 CLASSES = "org.apache.hudi.client.transaction.lock."
 NO_METADATA = {"hoodie.metadata.enable": "false"}
+LOGS = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 MANY = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
@@ -153,23 +154,32 @@ def both_at_once(*writers: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "lock"),
+    ("version", "lock", "logs"),
     [
-        (9, "zookeeper"),
-        pytest.param(8, "zookeeper", marks=pytest.mark.matrix),
-        pytest.param(9, "lock file", marks=pytest.mark.matrix),
-        pytest.param(8, "lock file", marks=pytest.mark.matrix),
+        (9, "zookeeper", False),
+        pytest.param(8, "zookeeper", False, marks=pytest.mark.matrix),
+        pytest.param(9, "lock file", False, marks=pytest.mark.matrix),
+        pytest.param(8, "lock file", False, marks=pytest.mark.matrix),
+        pytest.param(9, "zookeeper", True, marks=pytest.mark.matrix),
+        pytest.param(8, "lock file", True, marks=pytest.mark.matrix),
     ],
 )
 def test_hudi_and_pyhudi_write_at_once_and_no_update_is_lost(
-    hudi: SparkPeer, ours: SparkPeer, zookeeper: Zookeeper, tmp_path: Path, version: int, lock: str
+    hudi: SparkPeer,
+    ours: SparkPeer,
+    zookeeper: Zookeeper,
+    tmp_path: Path,
+    version: int,
+    lock: str,
+    logs: bool,
 ) -> None:
     table = tmp_path / "rides"
     locked = by_zookeeper(zookeeper, table) if lock == "zookeeper" else by_lock_file(table)
     first = pa.concat_tables([batch("hudi", 0), batch("ours", 0)])
     made = {**MADE, **NO_METADATA, "hoodie.write.table.version": str(version)}
+    made |= LOGS if logs else {}
     hudi.write(table, first, made, mode="overwrite")
-    options = {**writer_options(table), **MANY, **locked}
+    options = {**writer_options(table), **MANY, **locked, **(LOGS if logs else {})}
     writers = [
         Writer(hudi, table, options, "hudi"),
         Writer(ours, table, {**MANY, **locked}, "ours"),
@@ -181,6 +191,7 @@ def test_hudi_and_pyhudi_write_at_once_and_no_update_is_lost(
     assert met > 0, "the two never wrote at the same time"
     expected = writers[0].acknowledged | writers[1].acknowledged
     assert len(expected) == 2 * KEYS
+    assert bool(list(table.rglob(".*.log.*"))) == logs
     assert said_in(hudi, table, NO_METADATA) == expected
     assert said_in(ours, table, {}) == expected
     print(
