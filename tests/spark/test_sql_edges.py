@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 
-from tests.spark.tables import KEY, Lake
+from tests.spark.tables import KEY, TYPE, Lake
 from tests.spark.test_sql import folder_of
 
 pytestmark = pytest.mark.spark
@@ -126,3 +126,27 @@ def test_nan_is_found_though_statistics_leave_it_out(lake: Lake, condition: str)
     table.write(lake.spark.sql("select id, if(id = 7, double('NaN'), 1.0D) d from range(100)"))
 
     assert [row.id for row in table.df().filter(condition).collect()] == [7]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_days_that_the_old_calendar_lacks_are_found(lake: Lake, kind: str) -> None:
+    """Spark hands dates to filters in that calendar, in which they become another day."""
+    given = {KEY: "id", TYPE: kind, "hoodie.log.most.changed.percent": "100"}
+    table = lake.table(options=given, ddl="id int, d date, t timestamp")
+    days = lake.spark.sql("select explode(sequence(0, 19)) id").selectExpr(
+        "id",
+        "date_add(date'1582-10-01', id) d",
+        "date_add(date'1582-10-01', id) + interval 5 hours t",
+    )
+    table.write(days)
+    table.write(days.where("id % 3 = 0"))
+    for condition in (
+        "d = date'1582-10-10'",
+        "d in (date'1582-10-10', date'1582-10-20')",
+        "d >= date'1582-10-06'",
+        "not d < date'1582-10-14'",
+        "t >= timestamp'1582-10-10 05:00:00'",
+        "t = timestamp'1582-10-06 05:00:00'",
+    ):
+        wanted = sorted(row.id for row in days.where(condition).collect())
+        assert sorted(row.id for row in table.df().where(condition).collect()) == wanted, condition

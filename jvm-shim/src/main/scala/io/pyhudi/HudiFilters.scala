@@ -62,6 +62,20 @@ private[pyhudi] object HudiFilters {
     case Some(some) => form.lift(some)
   }
 
+  /** Whether a literal stands for one of several days. Spark hands dates and times to filters in
+    * the calendar of `java.sql`, which has no 5th to 14th of October 1582: they become the 15th.
+    */
+  def isVague(value: Any): Boolean = value match {
+    case day: Date => DateTimeUtils.fromJavaDate(day) == newCalendar
+    case moment: Timestamp =>
+      val day = Math.floorDiv(DateTimeUtils.fromJavaTimestamp(moment), microsPerDay)
+      math.abs(day - newCalendar) <= 1 // whatever the time zone
+    case _ => false
+  }
+
+  private val newCalendar = LocalDate.of(1582, 10, 15).toEpochDay
+  private val microsPerDay = 86400L * 1000 * 1000
+
   private val form: PartialFunction[Any, Protocol.Literal] = {
     case text: String => Protocol.Text(text)
     case flag: Boolean => Protocol.Flag(flag)
@@ -72,9 +86,10 @@ private[pyhudi] object HudiFilters {
     case number: Float => Protocol.Real(number.toDouble.toString)
     case number: Double => Protocol.Real(number.toString)
     case decimal: JavaDecimal => Protocol.Exact(decimal.toPlainString)
-    case day: Date => Protocol.Day(DateTimeUtils.fromJavaDate(day))
+    case day: Date if !isVague(day) => Protocol.Day(DateTimeUtils.fromJavaDate(day))
     case day: LocalDate => Protocol.Day(day.toEpochDay)
-    case moment: Timestamp => Protocol.Moment(DateTimeUtils.fromJavaTimestamp(moment))
+    case moment: Timestamp if !isVague(moment) =>
+      Protocol.Moment(DateTimeUtils.fromJavaTimestamp(moment))
     case moment: Instant => Protocol.Moment(DateTimeUtils.instantToMicros(moment))
     case local: LocalDateTime =>
       Protocol.LocalMoment(DateTimeUtils.localDateTimeToMicros(local))

@@ -70,7 +70,8 @@ private[pyhudi] final case class HudiReading(
     // Statistics of another type cannot be compared with a literal of the table's type, and a file
     // may use the table's name for another column.
     val pushed = (filters ++ changed.map(_.filter)).filter { f =>
-      !f.references.exists(r => cast(r.split('.').head)) && !HudiReading.misjudged(f)
+      !f.references.exists(r => cast(r.split('.').head)) && !HudiReading.misjudged(f) &&
+      !HudiReading.literals(f).exists(HudiFilters.isVague)
     }
     ParquetPartitionReaderFactory(
       conf,
@@ -109,7 +110,7 @@ private[pyhudi] object HudiReading {
     case other => literals(other).exists(isZeroOrNaN)
   }
 
-  private def literals(filter: Filter): Seq[Any] = filter match {
+  def literals(filter: Filter): Seq[Any] = filter match {
     case And(left, right) => literals(left) ++ literals(right)
     case Or(left, right) => literals(left) ++ literals(right)
     case Not(child) => literals(child)
