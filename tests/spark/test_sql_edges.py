@@ -150,3 +150,16 @@ def test_days_that_the_old_calendar_lacks_are_found(lake: Lake, kind: str) -> No
     ):
         wanted = sorted(row.id for row in days.where(condition).collect())
         assert sorted(row.id for row in table.df().where(condition).collect()) == wanted, condition
+
+
+def test_fields_with_the_names_of_hidden_columns_are_set(spark: SparkSession, name: str) -> None:
+    spark.sql(
+        f"create table {name} (id int, s struct<_pos: int, _file: string>) using pyhudi "
+        "tblproperties (primaryKey = 'id')"
+    )
+    spark.sql(f"insert into {name} values (1, named_struct('_pos', 1, '_file', 'a'))")
+    spark.sql(f"update {name} as t set s._pos = 2, t.s._FILE = 'b'")
+    assert spark.sql(f"select s.* from {name}").collect() == [(2, "b")]
+    for hidden in ("_pos", f"{name}._file"):
+        with pytest.raises(AnalysisException, match="cannot be set"):
+            spark.sql(f"update {name} set {hidden} = 5")

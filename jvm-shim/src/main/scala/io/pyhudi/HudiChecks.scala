@@ -50,23 +50,25 @@ private[pyhudi] object HudiChecks extends Rule[LogicalPlan] {
     case _ => Nil
   }
 
-  private def lastName(column: Expression): Option[String] = column match {
-    case unresolved: UnresolvedAttribute => unresolved.nameParts.lastOption
-    case named: NamedExpression => Some(named.name)
-    case _ => None
+  private def nameParts(column: Expression): Seq[String] = column match {
+    case unresolved: UnresolvedAttribute => unresolved.nameParts
+    case named: NamedExpression => Seq(named.name)
+    case _ => Nil
   }
 
   private def requireOwnColumns(target: LogicalPlan, assignments: Seq[Assignment]): Unit = {
-    val hidden = assignments.flatMap(each => lastName(each.key)).filter(HudiColumns.isHidden)
+    val hidden = assignments.map(each => nameParts(each.key))
+      .filter(_.lastOption.exists(HudiColumns.isHidden))
     if (hidden.nonEmpty) hudi(target).foreach { relation =>
-      hidden.find(name => !relation.output.exists(c => Compat.conf.resolver(c.name, name)))
-        .foreach { name =>
-          throw new HudiAnalysisException(
-            s"[CONFIG_ERROR] $name of ${relation.name} cannot be set: each write fills Hudi's " +
-              "own columns itself. Nothing was written. Leave it out.",
-            "ConfigError"
-          )
-        }
+      // A field of a struct may have any name: then a column of the table is named before it.
+      def isOwn(part: String) = relation.output.exists(c => Compat.conf.resolver(c.name, part))
+      hidden.find(!_.exists(isOwn)).foreach { parts =>
+        throw new HudiAnalysisException(
+          s"[CONFIG_ERROR] ${parts.last} of ${relation.name} cannot be set: each write fills " +
+            "Hudi's own columns itself. Nothing was written. Leave it out.",
+          "ConfigError"
+        )
+      }
     }
   }
 
