@@ -177,11 +177,15 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "CREATE TABLE bad (id INT, c STRUCT<a: INT>) USING pyhudi PARTITIONED BY (c)",
-        "a partition is made of plain values",
+        "partition column 'c' is struct<a:int>, but its values must be plain",
     ),
     (
         "CREATE TABLE bad (id ARRAY<INT>) USING pyhudi TBLPROPERTIES (primaryKey = 'id')",
-        "a record key is made of plain values",
+        "record key column 'id' is array<int>, but its values must be plain",
+    ),
+    (
+        "CREATE TABLE bad (o ARRAY<INT>) USING pyhudi TBLPROPERTIES (preCombineField = 'o')",
+        "ordering column 'o' is array<int>, but its values must be plain",
     ),
     ("CREATE TABLE bad (id INT, id STRING) USING pyhudi", "`id` already exists"),
     ("CREATE TABLE bad (id INT, ID STRING) USING pyhudi", "already exists"),

@@ -63,6 +63,19 @@ def test_an_ordering_column_may_lie_inside_a_struct() -> None:
     assert config.ordering_fields == ("event.at",)
 
 
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [("event", "struct<at:bigint>"), ("event.times", "array<bigint>")],
+)
+def test_an_ordering_column_has_plain_values(column: str, kind: str) -> None:
+    fields = [("at", "long")]
+    if "." in column:
+        fields = [("times", {"type": "array", "elementType": "long", "containsNull": False})]
+    given = {"primaryKey": "id", "hoodie.table.ordering.fields": column}
+    with pytest.raises(ConfigError, match=f"column '{column}' is {kind}, but its values must"):
+        config_of(given, ("id", "long"), ("event", schema_of(*fields).json()))
+
+
 def test_a_table_is_named_by_its_folder_where_no_option_names_it() -> None:
     options = resolve_write({"hoodie.datasource.write.recordkey.field": "id"})
     assert new_table_config("/data/trips", options, SCHEMA, record_schema=False).name == "trips"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import ConcurrencyMode, TimestampType, WriteOptions, resolve_write
@@ -28,7 +28,7 @@ from pyhudi.format.table_config import (
 from pyhudi.format.widening import same_type
 from pyhudi.option_tables import LOGGING
 from pyhudi.storage.base import Storage
-from pyhudi.tables.columns import check_distinct, check_names, own_spelling
+from pyhudi.tables.columns import check_distinct, check_names, find_field, own_spelling
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.surroundings import refuse_inside_table
 from pyhudi.timeline.table import PROPERTIES, Table
@@ -56,8 +56,9 @@ def new_table_config(
         partition_fields=own_spelling(struct, options.partition_fields, "partition column"),
         ordering_fields=own_spelling(struct, options.ordering_fields, "ordering column"),
     )
-    _refuse_nested(schema, "partition", options.partition_fields)
-    _refuse_nested(schema, "record key", options.record_key_fields)
+    _refuse_nested(struct, "partition", options.partition_fields)
+    _refuse_nested(struct, "record key", options.record_key_fields)
+    _refuse_nested(struct, "ordering", options.ordering_fields)
     name = options.table_name or _default_name(root)
     # In the order of a table in SQL: data columns first, as in Apache Hudi and Hive.
     declared = schema.with_last(options.partition_fields)
@@ -170,15 +171,16 @@ def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]
             )
 
 
-def _refuse_nested(schema: SparkSchema, what: str, columns: Sequence[str]) -> None:
-    """``ConfigError`` for a column that has no text: a folder or a key is made of texts."""
-    known = schema.by_lower_name()
-    for name in columns:
-        if name.lower() in known and known[name.lower()].is_nested:
+def _refuse_nested(schema: StructType, what: str, columns: Sequence[str]) -> None:
+    """``ConfigError`` for a column without plain values: keys and folders are made of their texts,
+    and ordering compares them."""
+    for path in columns:
+        name = path.partition(":")[0]
+        kind = find_field(schema, name, what)[1].dataType
+        if isinstance(kind, ArrayType | MapType | StructType):
             raise ConfigError(
-                f"The {what} column '{name}' is {type_text(known[name.lower()].type)}, and a "
-                f"{what} is made of plain values. Choose another column, or a field of it as a "
-                "column of its own.",
+                f"The {what} column '{name}' is {kind.simpleString()}, but its values must be "
+                "plain. Choose another column, or a field of it as a column of its own.",
                 key=name,
             )
 
