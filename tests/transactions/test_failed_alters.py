@@ -18,7 +18,6 @@ from pyhudi.timeline.schema_history import SchemaHistory, extended
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.recovery.rollback import roll_back
 from pyhudi.transactions.recovery.settle import settle_failed_writes
-from pyhudi.transactions.schema_saving import first_version
 from pyhudi.transactions.transaction import Transaction
 from tests.archiver import archive
 from tests.transactions.test_schema_saving import ADD, RENAME, alter, begin, insert, saved
@@ -141,7 +140,7 @@ def test_a_history_that_no_commit_went_with_tells_nothing_once_archived_past(
     ours = world.begin(FaultyStorage(world.memory), policy=NEVER)
     history, current = ours.keep_history(), table_schema(world.table(), ours.timeline, None)
     assert current is not None
-    before = history.current() or first_version(world.table(), ours.timeline, current)
+    before = history.current() or history.first_version(current)
     found = _altered(current, before, (RENAME,), world.table().config)
     version = version_of(found.columns, int(ours.instant), before, ours.timeline.layout)
     text = extended(version, history.text() or render_history([before]))

@@ -27,7 +27,6 @@ from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.conflicts.comparison import Footprint
-from pyhudi.transactions.schema_saving import first_version
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.writes.kept import Kept
 from tests.transactions.world import NEVER, World, finish, schema, work
@@ -55,7 +54,7 @@ def alter(transaction: Transaction, *changes: ColumnChange) -> Committed:
     current = table_schema(table, transaction.timeline, None)
     assert current is not None
     timeline = transaction.timeline
-    before = history.current() or first_version(table, timeline, current)
+    before = history.current() or history.first_version(current)
     found = _altered(current, before, changes, table.config)
     version = version_of(found.columns, int(transaction.instant), before, timeline.layout)
     extra = {

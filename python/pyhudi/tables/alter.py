@@ -29,7 +29,6 @@ from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.states import adding_action
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.conflicts.comparison import Footprint
-from pyhudi.transactions.schema_saving import first_version
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
 
@@ -53,8 +52,8 @@ def alter_columns(
     table = open_table(runtime.storage(root))
     refuse_writes_to(table)
     query = open_query(runtime, root, {}, {})
-    version = SchemaHistory(table, query.timeline).current()
-    before = version or first_version(table, query.timeline, query.schema())
+    history = SchemaHistory(table, query.timeline)
+    before = history.current() or history.first_version(query.schema())
     _altered(query.schema(), before, changes, table.config)
     options = resolve_write(given, table.config.raw, session)
     groups = runtime.group_locks(table, options)
@@ -86,7 +85,7 @@ def _committed(
     declared = table_schema(table, timeline, None)
     current = declared or open_query(runtime, table.storage.root, {}, {}).schema()
     version = history.current()
-    before = version or first_version(table, timeline, current)
+    before = version or history.first_version(current)
     found = _altered(current, before, changes, table.config)
     # Converted to Avro and back, to get what readers will see: Avro has no short, only int.
     declaration = plain(found.columns).declaration(table.config.name)

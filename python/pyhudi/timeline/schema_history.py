@@ -16,6 +16,7 @@ from pyhudi.errors import TableCorrupt
 from pyhudi.format.column_ids import (
     Identified,
     all_ids,
+    first_ids,
     held_columns,
     identified,
     set_apart,
@@ -38,7 +39,7 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.recent import Recent
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import passed_over
-from pyhudi.timeline.schema import schema_of
+from pyhudi.timeline.schema import gone_columns, schema_of
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.strays import Archive, first_write
 from pyhudi.timeline.table import Table
@@ -157,6 +158,15 @@ class SchemaHistory:
         """Whether an active commit has made the version, and is not one that goes on by names."""
         own = (i for i in self._commits() if int(i.time) == version.version_id)
         return any(map(self.declared_text, own))
+
+    def first_version(self, schema: SparkSchema) -> SchemaVersion:
+        """The version that a table without a history has, before its first change from ``schema``.
+
+        It also has the columns that went by name, since older files have them: one that comes later
+        under such a name is another column, to Apache Hudi's readers too.
+        """
+        every = SparkSchema((*schema.columns, *gone_columns(self.table, self.timeline, schema)))
+        return version_of(first_ids(every), 0, None, self.timeline.layout)
 
     def _declared(self, instant: Instant) -> SchemaVersion | None:
         text = self.declared_text(instant)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pyhudi.errors import SchemaConflict
-from pyhudi.format.column_ids import first_ids, identified, version_of
+from pyhudi.format.column_ids import identified, version_of
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.schema_history import (
@@ -25,9 +25,8 @@ from pyhudi.format.schema_history import (
 )
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.schema import gone_columns, table_schema
+from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory, extended
-from pyhudi.timeline.table import Table
 
 
 def with_history(
@@ -89,21 +88,11 @@ def check_columns(began: SchemaHistory, now: SchemaHistory) -> None:
         _check(_columns(began, before), current, altered=False)
 
 
-def first_version(table: Table, timeline: Timeline, schema: SparkSchema) -> SchemaVersion:
-    """The version that a table without a history has, before its first change.
-
-    It also has the columns that went by name, since older files have them: one that comes later
-    under such a name is another column, to Apache Hudi's readers too.
-    """
-    every = SparkSchema((*schema.columns, *gone_columns(table, timeline, schema)))
-    return version_of(first_ids(every), 0, None, timeline.layout)
-
-
 def _first(history: SchemaHistory) -> str:
     schema = table_schema(history.table, history.timeline, None)
     if schema is None:
         return ""
-    return render_history([first_version(history.table, history.timeline, schema)])
+    return render_history([history.first_version(schema)])
 
 
 def _columns(history: SchemaHistory, version: SchemaVersion | None) -> SchemaVersion | None:
@@ -113,7 +102,7 @@ def _columns(history: SchemaHistory, version: SchemaVersion | None) -> SchemaVer
     schema = table_schema(history.table, history.timeline, None)
     if schema is None:
         return None
-    first = first_version(history.table, history.timeline, schema)
+    first = history.first_version(schema)
     return version_of(identified(schema, first), 0, first, history.timeline.layout)
 
 
