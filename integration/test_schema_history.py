@@ -157,6 +157,9 @@ def test_a_column_that_hudi_dropped_by_name_comes_back_empty(
     hudi.write_into(path, pa.Table.from_pylist([now[1]]), **drops, **off)
     assert rides_of(ours, path) == rides_of(hudi, path) == now
 
+    with pytest.raises(Exception, match="which is string and was dropped by another writer"):
+        ours.write_into(path, pa.Table.from_pylist([now[1] | {"note": 7}]))
+    assert rides_of(ours, path) == rides_of(hudi, path) == now
     name = f"rides_without_notes_{kind}"
     ours.sql(f"create table {name} using pyhudi location '{path}'")
     ours.sql(f"alter table {name} add columns (stars int)")

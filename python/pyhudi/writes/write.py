@@ -49,6 +49,7 @@ from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.writes.added_columns import check_added
 from pyhudi.writes.arrival import NothingArrived, check_columns_stay, receive
 from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.compact_first import compacted_first
@@ -492,6 +493,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         prefix = f"{request.runtime.clock.uuid()}_"
         return prepare_changes(request.df, table.config, current, options, named, prefix)
     prepared = prepare(request.df, table.config, current, operation, options, named)
+    check_added(table, timeline, current, prepared.schema)
     if request.epoch is not None:
         check_columns_stay(current, prepared.schema, options, request.epoch)
     return prepared
