@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -168,6 +171,24 @@ def test_an_unknown_outcome_is_not_hidden_by_an_interrupt() -> None:
 def test_the_third_interrupt_leaves_the_write_as_it_is() -> None:
     with pytest.raises(KeyboardInterrupt):
         ends(FAILED, times=3)
+
+
+def test_no_garbage_is_collected_while_all_threads_are_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collects: list[bool] = []
+    looked, plain = threading.Event(), sys._current_frames
+
+    def noted() -> dict[int, FrameType]:
+        collects.append(gc.isenabled())
+        looked.set()
+        return plain()
+
+    monkeypatch.setattr(sys, "_current_frames", noted)
+    ends(FAILED)
+    assert looked.wait(10)
+    assert not any(collects)
+    assert any(gc.isenabled() or time.sleep(0.01) for _ in range(1000)), "it is on again"
 
 
 @pytest.mark.parametrize("method", ["drop_table", "create_table", "rename_table", "delete_where"])

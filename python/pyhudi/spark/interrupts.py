@@ -10,6 +10,7 @@ Spark jobs end. The planner sees that the write is cancelled, undoes it and answ
 from __future__ import annotations
 
 import _thread
+import gc
 import json
 import logging
 import signal
@@ -221,7 +222,15 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _frame_of_main() -> FrameType | None:
-    return sys._current_frames().get(threading.main_thread().ident or 0)
+    # CPython 3.11 holds a lock of all threads meanwhile: if it collected garbage, and Python code
+    # came of that, the program could hang for ever.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames().get(threading.main_thread().ident or 0)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _is_main() -> bool:
