@@ -20,8 +20,8 @@ def check_added(
 ) -> None:
     """``SchemaConflict`` for a new column of whose name older files have one that is no such type.
 
-    Apache Hudi's writers may have dropped it by name. Readers would take it for the new one, and
-    could not read the table any more.
+    Apache Hudi's writers may have dropped it by name. Its readers would take it for the new one,
+    and fail.
     """
     known = before.by_lower_name() if before is not None else {}
     added = [column for column in after.columns if column.lower_name not in known]
