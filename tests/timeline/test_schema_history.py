@@ -59,8 +59,13 @@ def held(table: Table, file: InstantTime, as_of: InstantTime | None = None) -> d
 
 
 def commit(table: Table, time: str, *columns: str, **more: str) -> InstantTime:
-    """A commit by a writer without schema-on-read: its schema, columns all text, and ``more``."""
-    fields = [{"name": c, "type": "string", "nullable": True, "metadata": {}} for c in columns]
+    """A commit by a writer without schema-on-read: its schema, columns all text or of the type
+    after a colon, and ``more``."""
+    named = (column.partition(":") for column in columns)
+    fields = [
+        {"name": name, "type": kind or "string", "nullable": True, "metadata": {}}
+        for name, _, kind in named
+    ]
     avro = spark_to_avro({"type": "struct", "fields": fields}, "t")
     extra = {"schema": canonical_json(avro), **more}
     data = render_commit(CommitMetadata("UPSERT", (), extra), 1)

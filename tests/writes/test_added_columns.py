@@ -8,33 +8,21 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import SchemaConflict
-from pyhudi.format.commit_metadata import CommitMetadata, render_commit
-from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.schema import gone_columns, table_schema
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.writes.added_columns import check_added
 from tests.golden_tables import BY_NAME
-
-
-def committed(table: Table, number: int, **types: str) -> None:
-    """A commit of a schema, as of a writer that adds and drops columns by name."""
-    fields = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in types.items()
-    ]
-    avro = spark_to_avro({"type": "struct", "fields": fields}, "t")
-    data = render_commit(CommitMetadata("UPSERT", (), {"schema": canonical_json(avro)}), 1)
-    table.storage.put_if_absent(f".hoodie/2026112200000000{number}.commit", data)
+from tests.timeline.test_schema_history import commit
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     """A table of version 6 from which a column ``note`` went by name."""
     table = open_table(LocalStorage(str(BY_NAME["h0150_v6-cow_np"].unzip(tmp_path))))
-    committed(table, 1, id="string", note="integer")
-    committed(table, 2, id="string")
+    commit(table, "20261122000000001", "id", "note:integer")
+    commit(table, "20261122000000002", "id")
     return table
 
 
