@@ -192,11 +192,11 @@ def _rounded(value: float | str | None, precision: int, scale: int) -> Decimal |
 
 
 def _as_day(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    days = pa.array([None if v is None else _day(v) for v in array.to_pylist()], pa.int32())
+    days = pa.array([None if v is None else day_of(v) for v in array.to_pylist()], pa.int32())
     return days.cast(kind)
 
 
-def _day(text: str) -> int | None:
+def day_of(text: str) -> int | None:
     """The date that a text begins with, as far as its parts go, in days since 1970; null if there
     is none. Python's own dates end with the year 9999, the calendar repeats after 400 years."""
     found = DAY.fullmatch(text.strip())

@@ -1,7 +1,7 @@
 package io.pyhudi
 
 import java.util
-import java.util.Collections
+import java.util.{Collections, Objects}
 
 import scala.collection.JavaConverters._
 
@@ -42,7 +42,10 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
       index -> values.get(at, columns(index).dataType)
     }
     all(columns).filter { case (_, row) =>
-      wanted.forall { case (at, value) => row.get(at, columns(at).dataType) == value }
+      wanted.forall { case (at, value) =>
+        val own = row.get(at, columns(at).dataType)
+        own == value || Objects.equals(own, value) // 0.0 and -0.0, and NaN and itself
+      }
     }
   }
 
