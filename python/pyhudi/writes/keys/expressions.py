@@ -71,6 +71,8 @@ def _decimal_text(value: Column, scale: int) -> Column:
     Spark's own text has none under ``spark.sql.ansi.enabled``, the default since Spark 4.
     """
     text = value.cast("string")
+    if scale <= 6:
+        return text
     sign, first, others = (F.regexp_extract(text, SMALL, at) for at in (1, 2, 3))
     point = F.when(others == "", "").otherwise(".")
     exponent = (F.lit(scale) - F.length(others)).cast("string")
