@@ -142,8 +142,8 @@ def lost_files(
 
     ``listed`` has the sizes of base files by path, ``instants`` the instants of each group's
     visible files, ``logged`` the groups that have logs. Two more count: the slice before the first
-    active base file of a group, and a replaced group of which no file is left, unless active
-    commits added logs to it.
+    active base file of a group, and a replaced group of which no file is left, unless it
+    may have begun with the logs of an active commit.
     """
     lost: list[LostFile] = []
     oldest: dict[GroupKey, tuple[InstantTime, WriteStat]] = {}
@@ -162,7 +162,7 @@ def lost_files(
     first = timeline.first_time
     gone = replaced.keys() - oldest.keys() - instants.keys() - set(logged)
     if first and gone:
-        lost += [LostFile(*key, first) for key in gone - _written_to(promises)]
+        lost += [LostFile(*key, first) for key in gone - _begun(promises)]
     by_partition: dict[str, dict[FileId, tuple[LostFile, ...]]] = {}
     for file in sorted(lost, key=lambda f: f.instant):
         groups = by_partition.setdefault(file.partition_path, {})
@@ -176,10 +176,13 @@ def _base_before(stat: WriteStat) -> InstantTime | None:
     return before.instant if before is not None else None
 
 
-def _written_to(promises: Promises) -> set[GroupKey]:
-    """The groups that commits wrote to; one that only got logs may have begun with them."""
-    stats = (stat for metadata in promises.commits.values() for stat in metadata.stats)
-    return {(stat.partition_path, stat.file_id) for stat in stats}
+def _begun(promises: Promises) -> set[GroupKey]:
+    """The groups that may have begun with a commit: the first to write to them updated no row."""
+    found: dict[GroupKey, bool] = {}
+    for _, metadata in sorted(promises.commits.items(), key=lambda each: each[0]):
+        for stat in metadata.stats:
+            found.setdefault((stat.partition_path, stat.file_id), stat.num_updates == 0)
+    return {key for key, begun in found.items() if begun}
 
 
 def still_promised(
