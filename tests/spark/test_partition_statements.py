@@ -73,6 +73,19 @@ def test_each_partition_is_dropped_emptied_and_overwritten_by_its_value(
             assert (9 in left) == statement.startswith("insert")
 
 
+@pytest.mark.parametrize("kind", ["date", "timestamp"])
+def test_partitions_of_days_that_the_old_calendar_lacks_are_dropped(
+    spark: SparkSession, name: str, kind: str
+) -> None:
+    spark.sql(f"create table {name} (id int, p {kind}) using pyhudi partitioned by (p)")
+    days = [f"{kind}'1582-10-{day:02}'" for day in (4, 10, 12, 15)]
+    rows = [f"({at}, {day})" for at, day in enumerate(days)]
+    spark.sql(f"insert into {name} values {', '.join(rows)}")
+    spark.sql(f"alter table {name} drop partition (p = {days[1]})")
+    spark.sql(f"truncate table {name} partition (p = {days[2]})")
+    assert {row.id for row in spark.table(name).select("id").collect()} == {0, 3}
+
+
 def test_a_folder_that_many_values_share_is_named_where_it_is_in_the_way(
     spark: SparkSession, name: str
 ) -> None:
