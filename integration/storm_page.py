@@ -68,7 +68,8 @@ merges logs, too. *compactions* and *log compactions* are those that completed. 
 failed service has planned is run by pyhudi at the end.
 
 What is Apache Hudi's own above is so here, and this beside it. Its log compaction gives the rows
-that it merges its own commit time.
+that it merges its own commit time. In version 6 its roll-back fails, since it looks for a folder
+that only later versions have, and so do some of its log compactions, for other reasons.
 """
 
 
