@@ -14,8 +14,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,10 @@ MANNERS = {
     # Two or three file groups at once: writers fail beside a plan that has their group.
     "hoodie.clustering.plan.strategy.small.file.limit": "1000000000",
     "hoodie.clustering.plan.strategy.max.bytes.per.group": "20000",
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.log.compaction.enable": "true",
+    "hoodie.log.compaction.blocks.threshold": "2",
     LOCK + "wait_time_ms": "120000",
     LOCK + "num_retries": "100",
 }
@@ -57,6 +63,8 @@ SERVICES = (
     "roll back",
     "cluster",
 )
+#: those of merge-on-read tables alone
+LOG_SERVICES = ("compact", "merge logs")
 PROCEDURES = {
     "clean by commits": "run_clean(table => '{name}', clean_policy => 'KEEP_LATEST_COMMITS', "
     "retain_commits => {kept})",
@@ -68,9 +76,22 @@ PROCEDURES = {
     "roll back": "rollback_to_instant(table => '{name}', instant_time => '{instant}')",
     "cluster": "run_clustering(table => '{name}', options => "
     "'hoodie.clustering.plan.strategy.max.num.groups={groups}')",
+    "compact": "run_compaction(table => '{name}', op => 'scheduleAndExecute')",
+    "finish compaction": "run_compaction(table => '{name}', op => 'execute')",
     "finish clustering": "run_clustering(table => '{name}', op => 'execute')",
     "undo clustering": "run_rollback_inflight_tableservice(table => '{name}', "
     "pending_instant => '{instant}')",
+}
+#: services without a procedure: the methods of the session for them
+METHODS = {
+    "archive": "archive",
+    "merge logs": "merge_logs",
+    "finish merging logs": "merge_logs_by_plan",
+}
+#: what runs the pending plans of an action
+FINISHES = {
+    Action.COMPACTION: "finish compaction",
+    Action.LOGCOMPACTION: "finish merging logs",
 }
 AGAIN = 6
 RESTORED = "is not the last commit after restoring"
@@ -141,13 +162,13 @@ class Services:
 
     def __init__(
         self, settings: Mapping[str, str], storage: Storage, folder: Path, seed: str,
-        only: tuple[str, ...] = (), pause_s: float = 1.0, rounds: int = 1,
+        chosen: tuple[str, ...] = SERVICES, pause_s: float = 1.0, rounds: int = 1,
     ) -> None:  # fmt: skip
         self.ran: list[Ran] = []
         #: why the session ended before its time
         self.died = ""
         self._storage, self._lots = storage, random.Random(f"{seed}/services")
-        self._only = only or SERVICES
+        self._chosen = chosen
         self._pause_s, self._rounds = pause_s, rounds
         self.enough = folder / "enough"
         self._log = folder / "services.events"
@@ -191,7 +212,7 @@ class Services:
 
     def _round(self) -> None:
         """Each service once; what needs a savepoint or another commit comes once it is there."""
-        left = self._lots.sample(self._only, len(self._only))
+        left = self._lots.sample(self._chosen, len(self._chosen))
         for service in (*left, *left, *left):
             if service not in left or (service == "delete savepoint" and "restore" in left):
                 continue
@@ -207,7 +228,7 @@ class Services:
         if instant is None:
             return False
         ran = self._call(service, instant)
-        if ran.failed and service in ("restore", "cluster"):
+        if ran.failed and service in ("restore", "cluster", *LOG_SERVICES):
             self._finish_what_is_pending()
         return True
 
@@ -232,7 +253,7 @@ class Services:
         return ""
 
     def _finish_what_is_pending(self) -> None:
-        """Restores that began, and clusterings: these are rolled back where that fails."""
+        """Restores that began, plans for logs, and clusterings: a failed one is rolled back."""
         for turn in range(AGAIN):
             timeline = open_table(self._storage).timeline()
             saved = [i.time for i in timeline.completed if i.action is Action.SAVEPOINT]
@@ -241,11 +262,15 @@ class Services:
                 i.time for i in timeline.pending
                 if i.action in (Action.CLUSTERING, Action.REPLACECOMMIT) and self._is_plan(i.time)
             ]  # fmt: skip
-            if not restores and not plans:
+            actions = {i.action for i in timeline.pending}
+            of_logs = [service for action, service in FINISHES.items() if action in actions]
+            if not restores and not plans and not of_logs:
                 return
             for instant in saved if restores else ():
                 # Hudi takes up where it broke off, if it is asked for the same savepoint.
                 self._call("restore", instant)
+            for service in of_logs if turn < 2 else ():
+                self._call(service, "")
             if plans and turn == 0:
                 self._call("finish clustering", "")
             for instant in plans if turn else ():
@@ -270,8 +295,8 @@ class Services:
         lots, began, failed = self._lots, time.time(), ""
         self._tell(service, instant, "begins")
         try:
-            if service == "archive":
-                self.peer.call("archive", path=self._storage.root)
+            if service in METHODS:
+                self.peer.call(METHODS[service], path=self._storage.root)
             else:
                 given = {"name": NAME, "instant": instant, "kept": lots.randint(2, 5),
                          "versions": lots.randint(1, 2), "groups": lots.randint(1, 2)}  # fmt: skip
@@ -291,16 +316,41 @@ class Services:
             kept.write(f"{time.time():.3f} {service} {instant} {what}\n")
 
 
-def archive(spark: Any, path: str, name: str = NAME) -> None:
-    """Archive by the write client of Hudi's other procedures, which takes the table's lock."""
+@contextmanager
+def client_of(spark: Any, path: str, name: str = NAME) -> Iterator[Any]:
+    """The write client that Hudi's procedures make, which takes the table's lock."""
     jvm = spark._jvm
     none = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
     make = jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
     client = make(spark._jsparkSession, path, none, jvm.scala.Option.apply(name))
     try:
-        client.archive()
+        yield client
     finally:
         client.close()
+
+
+def archive(spark: Any, path: str) -> None:
+    """Archive."""
+    with client_of(spark, path) as client:
+        client.archive()
+
+
+def merge_logs(spark: Any, path: str) -> None:
+    """Plan a log compaction and run it; nothing happens where there is nothing to merge."""
+    nothing = spark._jvm.org.apache.hudi.common.util.Option.empty()
+    with client_of(spark, path) as client:
+        planned = client.scheduleLogCompaction(nothing)
+        if planned.isPresent():
+            client.logCompact(planned.get(), True)
+
+
+def merge_logs_by_plan(spark: Any, path: str) -> None:
+    """Run the log compactions that are planned."""
+    with client_of(spark, path) as client:
+        client.runAnyPendingLogCompactions()
+
+
+BY_CLIENT = (archive, merge_logs, merge_logs_by_plan)
 
 
 def main() -> None:
@@ -315,7 +365,7 @@ def main() -> None:
             "read": worker.read,
             "write": worker.write,
             "sql": worker.sql,
-            "archive": lambda path, **named: archive(worker.spark, path, **named),
+            **{one.__name__: partial(one, worker.spark) for one in BY_CLIENT},
         },
     )
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from integration.storm_weather import Report
+from integration.storm_weather import OVERLOOKED, Report
 
 Line = tuple[str, ...]
 
 HEADING = "## With Apache Hudi's services"
+LOGS = "## Logs and Apache Hudi's services"
 OURS = "## With services of ours"
 COLUMNS = (
     "table version", "writers x upserts", "seed", "longest put, s", "late puts", "acknowledged",
@@ -19,6 +20,12 @@ COLUMNS = (
     "doubled by a restore", "seconds",
     "problems",
 )  # fmt: skip
+#: the columns of storms on merge-on-read tables
+LOG_COLUMNS = tuple(
+    each
+    for name in COLUMNS
+    for each in ([name, "compactions", "log compactions"] if name == "clusterings" else [name])
+)
 NAMED = 4  # columns that tell which storm it was
 
 TEXT = f"""\
@@ -53,9 +60,23 @@ Apache Hudi's documentation asks to stop all writers for a restore. Its roll-bac
 not look whether others have built on that commit, so its rows stay in the files of those others.
 """
 
+LOG_TEXT = f"""\
+{LOGS}
+
+The same on merge-on-read tables. Writers add logs and compact nothing; Apache Hudi compacts and
+merges logs, too. *compactions* and *log compactions* are those that completed. What a dead or
+failed service has planned is run by pyhudi at the end.
+
+What is Apache Hudi's own above is so here, and this beside it. Its log compaction gives the rows
+that it merges its own commit time. In version 6 its roll-back fails, since it looks for a folder
+that only later versions have, and so do some of its log compactions, for other reasons.
+"""
+
 
 def summary(report: Report) -> Sequence[object]:
-    """A line of the table, in the order of ``COLUMNS``."""
+    """A line of the table, in the order of ``COLUMNS`` or ``LOG_COLUMNS``."""
+    figures = report.figures
+    of_logs = (figures["COMPACT"], figures["LOG_COMPACT"])
     told, counts, ran, reads = report.told, report.told.counts, report.services, report.reads
     others = Counter(told.failed.values())
     del others["WriterFenced"]
@@ -74,8 +95,8 @@ def summary(report: Report) -> Sequence[object]:
         report.seed,
         f"{report.weather.put_s:g}",
         counts["late"],
-        report.figures["acknowledged"],
-        report.figures["undone"],
+        figures["acknowledged"],
+        figures["undone"],
         counts["retry"],
         befell("killed"),
         befell("paused"),
@@ -83,16 +104,17 @@ def summary(report: Report) -> Sequence[object]:
         ", ".join(f"{n} {kind}" for kind, n in sorted(others.items())) or 0,
         len(told.unknown),
         f"{ran['clean by commits']} + {ran['clean by versions']}",
-        f"{report.figures['archived']} commits",
+        f"{figures['archived']} commits",
         saved,
         ran["restore"],
         ran["roll back"],
         ran["cluster"],
+        *(of_logs if report.weather.scale.merge_on_read else ()),
         sum(n for name, n in ran.items() if name.endswith("failed")),
         looks + away,
         travels,
         away,
-        report.figures["looks after a restore that overlooked commits"],
+        figures[OVERLOOKED],
         f"{report.seconds:.0f}",
         len(report.problems) or "none",
     )
@@ -100,7 +122,8 @@ def summary(report: Report) -> Sequence[object]:
 
 def parts_of(published: str) -> str:
     """What follows the storms without services: the parts of both kinds of services."""
-    found = [place for heading in (HEADING, OURS) if (place := published.find(heading)) >= 0]
+    headings = (HEADING, LOGS, OURS)
+    found = [place for heading in headings if (place := published.find(heading)) >= 0]
     return published[min(found) :] if found else ""
 
 
@@ -112,9 +135,20 @@ def part_of(published: str, heading: str = HEADING) -> str:
 
 def with_services(published: str, reports: Iterable[Report]) -> str:
     """The page with a line for each of these storms; lines of others stay."""
+    raised = list(reports)
+    page = _with_lines(published, TEXT, COLUMNS, [r for r in raised if not _on_logs(r)])
+    on_logs = [r for r in raised if _on_logs(r)]
+    return _with_lines(page, LOG_TEXT, LOG_COLUMNS, on_logs) if on_logs else page
+
+
+def _on_logs(report: Report) -> bool:
+    return report.weather.scale.merge_on_read
+
+
+def _with_lines(published: str, text: str, columns: Line, reports: Iterable[Report]) -> str:
     found = [tuple(map(str, summary(report))) for report in reports]
-    lines = lines_of(part_of(published), NAMED, found)
-    return with_part(published, TEXT, [COLUMNS, *(lines[name] for name in sorted(lines))])
+    lines = lines_of(part_of(published, text.partition("\n")[0]), NAMED, found)
+    return with_part(published, text, [columns, *(lines[name] for name in sorted(lines))])
 
 
 def lines_of(part: str, named: int, new: Iterable[Line]) -> dict[Line, Line]:

@@ -1,8 +1,8 @@
 """A reader of a storm: a process that reads the whole table again and again and tells what it saw.
 
 ``python -m integration.storm_reader SPEC-JSON`` asks the planner as Spark's scans do: it describes
-the table, takes the plan of the pinned query and reads the files of the plan. Every few looks it
-travels to a commit of its own listing. It ends when its stdin does.
+the table, takes the plan of the pinned query and reads the files of the plan, logs too. Every few
+looks it travels to a commit of its own listing. It ends when its stdin does.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TextIO
 
 from integration.peers.process import claim_stdout
-from integration.storm_check import Row, rows_in
+from integration.storm_check import Row, rows_in, seen_rows
 from integration.storm_writer import Spec, runtime_without_spark
 from pyhudi.application.runtime import Runtime
-from pyhudi.errors import HistoryExpired, HudiError
+from pyhudi.errors import HistoryExpired, HudiError, TableCorrupt
 from pyhudi.format.instants import Action
+from pyhudi.format.table_config import TableType
 from pyhudi.reads.pins import Pinned, PinnedQueries
 from pyhudi.reads.scan import Query, open_query
 from pyhudi.reads.scan_plan import plan_scan
@@ -54,9 +56,29 @@ def read_rows(runtime: Runtime, pins: PinnedQueries, root: str, query: Query) ->
     """All rows of the query as Spark would read them: by the plan of the pinned query."""
     pin = pins.pin(query)
     pinned = Pinned(pin, root, {}, {}, query.instant)
+    if query.table.config.table_type is TableType.MERGE_ON_READ:
+        return pins.ask(pinned, merged_rows)
     plan = pins.ask(pinned, lambda asked: plan_scan(asked, []))
     paths = [path.removeprefix("file:").removeprefix(root + "/") for path, *_ in plan.files]
     return rows_in(runtime.storage(root), paths)
+
+
+def merged_rows(query: Query) -> list[Row]:
+    """The rows of base files and logs; a file that has gone is a ``FileNotFoundError``."""
+    try:
+        return list(seen_rows(query))
+    except TableCorrupt as error:
+        if Path(query.table.storage.root, error.path).exists():
+            raise
+        raise FileNotFoundError(error.path) from error
+
+
+def planned_paths(query: Query) -> list[str]:
+    """The paths in the table of all files that the query reads."""
+    if query.table.config.table_type is TableType.MERGE_ON_READ:
+        return [file.path for each in query.slices(()) for file in each.files]
+    root = query.table.storage.root
+    return [path.partition(root)[2].lstrip("/") for path, *_ in plan_scan(query, []).files or ()]
 
 
 def look(runtime: Runtime, pins: PinnedQueries, spec: ReaderSpec, as_of: str | None) -> Any:
@@ -80,10 +102,10 @@ def still_planned(runtime: Runtime, root: str, path: str) -> bool:
     for _ in range(3):
         forget_everything(runtime.storage(root))
         try:
-            plan = plan_scan(open_query(runtime, root, {}, {}), [])
+            paths = planned_paths(open_query(runtime, root, {}, {}))
         except HudiError:
             continue
-        planned = any(path in name for name, *_ in plan.files)
+        planned = any(path.endswith(name) for name in paths)
         if not planned:
             break
     return planned
@@ -101,6 +123,7 @@ def run(spec: ReaderSpec, answers: TextIO) -> None:
         turn += 1
         if not spec.keeps:
             forget_everything(runtime.storage(spec.root))
+            runtime.log_memory.__init__()  # type: ignore[misc]
             pins = PinnedQueries(runtime)
         as_of = lots.choice(known) if known and turn % TRAVELS == 0 else None
         try:

@@ -1,10 +1,11 @@
 """A storm with Apache Hudi's services: eight writers, three readers and Hudi on one table.
 
-``python -m integration.storm_services [--version N ...]`` raises one for each table version and
+``python -m integration.storm_services`` raises one for each type of table and each version, and
 writes its line into ``docs/storm.md``. One session of Apache Hudi 1.2.0 cleans, archives, clusters,
-makes and deletes savepoints, restores and rolls back, in an order by the seed, under the lock that
-the writers share. Some writers are killed, some stopped, and the store takes very long for a put
-now and then. What must be true is in ``storm_chronicle``.
+makes and deletes savepoints, restores and rolls back, on merge-on-read tables also compacts and
+merges logs, in an order by the seed, under the lock that the writers share. Some writers are
+killed, some stopped, and the store takes very long for a put now and then. What must be true is in
+``storm_chronicle``.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from integration.peers import HudiRs
 from integration.peers.spark import child_environment
-from integration.storm_check import Row, Told, rows_in, rows_of
+from integration.storm import MERGE_ON_READ, Eye
+from integration.storm_check import Row, Told, rows_of, seen_rows
 from integration.storm_chronicle import (
     Chronicle,
     Chronicler,
@@ -36,13 +39,16 @@ from integration.storm_chronicle import (
     outcome_problems,
     row_problems,
 )
-from integration.storm_hudi import SERVICES, Services, session_settings
+from integration.storm_compactor import run_left_plans
+from integration.storm_hudi import LOG_SERVICES, SERVICES, Services, session_settings
 from integration.storm_page import with_services
 from integration.storm_places import LOCK, OPTIONS, PROVIDER, Place
 from integration.storm_reader import ReaderSpec
 from integration.storm_victims import Writer, strikes
-from integration.storm_weather import SAMPLE, SMALL, Report, Weather
+from integration.storm_weather import OVERLOOKED, SAMPLE, SMALL, Report, Weather
 from integration.storm_writer import SEEDER, Spec
+from integration.strays import is_data
+from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import open_table
@@ -55,6 +61,11 @@ BEAT_MS, MISSES = 2_000, 2
 LAPSE_S = BEAT_MS * (MISSES + 1) / 1_000
 ENDS_WITHIN_S = 2_400.0
 PAGE = Path(__file__).parents[1] / "docs" / "storm.md"
+
+
+TYPES = ("cow", "mor")
+#: Apache Hudi compacts
+LOGS = {**MERGE_ON_READ, "hoodie.compact.inline": "false"}
 
 
 class Reader:
@@ -98,6 +109,7 @@ def options_of(weather: Weather, version: int, address: str) -> dict[str, str]:
     """What every writer is given."""
     return {
         **OPTIONS,
+        **(LOGS if weather.scale.merge_on_read else {}),
         "hoodie.write.concurrency.key.conflict.check.enable": str(weather.scale.new_keys).lower(),
         "hoodie.write.table.version": str(version),
         "hoodie.client.heartbeat.interval_in_ms": str(BEAT_MS),
@@ -133,7 +145,7 @@ def rage(version: int, weather: Weather, seed: str, folder: Path) -> Report:
             place.open(),
             folder,
             seed,
-            weather.only,
+            weather.only or (*SERVICES, *LOG_SERVICES * scale.merge_on_read),
             weather.service_pause_s,
             weather.rounds,
         )
@@ -207,8 +219,10 @@ def _tell(report: Report, chronicle: Chronicle, problems: list[str], at: float) 
     """Wrong rows are problems, but where a restore had overlooked commits they are Hudi's."""
     since_ms = min(chronicle.overlooked().values(), default=None)
     if problems and since_ms is not None and at * 1_000 >= since_ms:
-        report.figures["looks after a restore that overlooked commits"] += 1
-        report.told.texts.append(f"overlooked {sorted(chronicle.overlooked())}: {problems[0]}")
+        report.figures[OVERLOOKED] += 1
+        if report.figures[OVERLOOKED] == 1:
+            found = sorted(chronicle.overlooked())
+            report.told.texts.append(f"overlooked {found}: {problems[0]}")
     else:
         report.problems += problems
 
@@ -238,6 +252,9 @@ def _settle(
     storage = place.open()
     time.sleep(LAPSE_S + 0.5)
     clean_failed_writes(place.root, options=options)
+    if report.weather.scale.merge_on_read:
+        scale = replace(report.weather.scale, merges_logs=report.version > 6)
+        run_left_plans(place, options, scale)
     chronicle.look(storage)
     listing, left = final_look(storage)
     theirs = {name for name in left if name.split(".")[0] in stuck}
@@ -253,18 +270,24 @@ def _settle(
     figures["plans that Apache Hudi left"] = len(theirs)
     shown = {entry.time for entry in chronicle.seen_by(listing, None)}
     figures["archived"] = len(shown - listing.commits)
+    figures.update(e.operation for e in chronicle.entries.values() if e.name is None)
 
 
 def orphans(storage: Storage, chronicle: Chronicle) -> list[str]:
-    """Data files of instants that are no commit or were undone, and traces of pyhudi's writes."""
+    """Data files of instants that are no commit or were undone.
+
+    In layout 1 a log has its slice's instant, and a rollback takes its blocks back.
+    """
     commits = {e.time for e in chronicle.entries.values()} - chronicle.undone.keys()
+    groups = {group for entry in chronicle.entries.values() for group in entry.groups}
+    by_slice = open_table(storage).timeline().layout == 1
     found = []
-    for file in storage.walk(""):
-        path = file.path
-        if path.endswith(".parquet") and not path.startswith(".hoodie/"):
-            time = path.rpartition("_")[2].removesuffix(".parquet")
-            if time not in commits:
-                found.append(f"left after settling: {path}")
+    for path in (file.path for file in storage.walk("") if is_data(file.path)):
+        folder, _, name = path.rpartition("/")
+        log = parse_log_file_name(name)
+        time = log.instant if log else name.rpartition("_")[2].removesuffix(".parquet")
+        known = (folder, log.file_id) in groups if log and by_slice else time in commits
+        found += [] if known else [f"left after settling: {path}"]
     return found
 
 
@@ -272,11 +295,9 @@ def _ask_peers(report: Report, place: Place, services: Services, chronicle: Chro
     """What pyhudi, hudi-rs and Apache Hudi read at the end."""
     listing, _ = final_look(place.open())
     shown = chronicle.seen_by(listing, None)
-    table, path = open_table(place.open()), Path(place.root)
+    path = Path(place.root)
     readers = {
-        "pyhudi": lambda: rows_in(
-            table.storage, (f.path for f in table.view(table.timeline()).latest())
-        ),
+        "pyhudi": lambda: list(seen_rows(Eye(place).query())),
         "hudi-rs": lambda: rows_of(HudiRs().read(path)),
         "Apache Hudi": lambda: rows_of(
             services.peer.read(path, {"hoodie.metadata.enable": "false"})
@@ -287,9 +308,11 @@ def _ask_peers(report: Report, place: Place, services: Services, chronicle: Chro
         _tell(report, chronicle, problems, time.time())
 
 
-def storm(version: int, weather: Weather, seed: str) -> Report:
-    """Raise one storm; its folder stays where something was wrong."""
-    folder = Path(tempfile.mkdtemp(prefix=f"storm-services-{version}-"))
+def storm(version: int, weather: Weather, seed: str, kind: str = "cow") -> Report:
+    """Raise one storm on this type of table; its folder stays where something was wrong."""
+    scale = replace(weather.scale, merge_on_read=kind == "mor", version=version)
+    weather = replace(weather, scale=scale)
+    folder = Path(tempfile.mkdtemp(prefix=f"storm-services-{kind}-{version}-"))
     report = rage(version, weather, seed, folder)
     if report.problems:
         print(f"the table and all logs are in {folder}", file=sys.stderr)
@@ -301,11 +324,13 @@ def storm(version: int, weather: Weather, seed: str) -> Report:
 def main() -> int:
     """Raise the storms that are asked for; 1 where one found a problem."""
     parser = argparse.ArgumentParser("python -m integration.storm_services", description=__doc__)
+    parser.add_argument("--type", action="append", choices=TYPES, help="of the table")
     parser.add_argument("--version", type=int, action="append", choices=VERSIONS)
     parser.add_argument("--seed", action="append")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--sample", action="store_true")
-    parser.add_argument("--only", action="append", choices=SERVICES, default=[])
+    services = (*SERVICES, *LOG_SERVICES)
+    parser.add_argument("--only", action="append", choices=services, default=[])
     parser.add_argument("--upserts", type=int)
     parser.add_argument("--quick-store", action="store_true", help="no put is late")
     parser.add_argument("--publish", action="store_true", help="as without any argument")
@@ -318,13 +343,13 @@ def main() -> int:
     if given.upserts:
         weather = replace(weather, scale=replace(weather.scale, upserts=given.upserts))
     bad = False
-    for version in given.version or VERSIONS:
-        for seed in given.seed or ["1"]:
-            report = storm(version, weather, seed)
-            _print(report)
-            bad |= bool(report.problems)
-            if given.publish or not sys.argv[1:]:
-                PAGE.write_text(with_services(PAGE.read_text(), [report]))
+    kinds, versions, seeds = given.type or TYPES, given.version or VERSIONS, given.seed or ["1"]
+    for kind, version, seed in product(kinds, versions, seeds):
+        report = storm(version, weather, seed, kind)
+        _print(report)
+        bad |= bool(report.problems)
+        if given.publish or not sys.argv[1:]:
+            PAGE.write_text(with_services(PAGE.read_text(), [report]))
     return int(bad)
 
 

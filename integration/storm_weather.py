@@ -20,7 +20,7 @@ class Weather:
     service_pause_s: float = 1.0
     #: how often each service comes at least, while writers write
     rounds: int = 1
-    #: services that run; all where none is named
+    #: services that run; all of the type of table where none is named
     only: tuple[str, ...] = ()
 
     @property
@@ -29,6 +29,8 @@ class Weather:
         return max(8.0, 1.4 * self.put_s)
 
 
+#: the name of a figure
+OVERLOOKED = "looks after a restore that overlooked commits"
 #: a storm for the tests: short, and with puts that are late by seconds
 SAMPLE = Weather(Scale(4, 6, 1, 0, 1, 0, new_keys=True), 3.0, 4, 1.0, 0.2)
 #: one that shows faults quickly

@@ -32,9 +32,9 @@ from integration.test_log_reads import (
 from integration.test_log_reads import FIRST as START
 from pyhudi.clock import SystemClock
 from pyhudi.storage.local import LocalStorage
-from pyhudi.timeline.pending import pending_clusterings
+from pyhudi.timeline.pending import pending_clusterings, planned_clusterings
 from pyhudi.timeline.table import open_table
-from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
+from pyhudi.transactions.conflicts.clustering_plans import groups_of
 from tests import golden_tables
 from tests.services.folder_table import FolderTable, Values
 from tests.services.logged_table import LoggedTable

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from integration.peers import PeerError, SparkPeer
+from integration.sample import versions
 
 DS = "hoodie.datasource.write."
 #: what a row has, what meets it and whether that is a delete, and what stays
@@ -82,6 +83,24 @@ def test_both_keep_the_same_row(
             found = {row["id"]: row["v"] for row in reader.read(table, {}).rows}
             assert found == wanted, f"{name}, by {reader}"
     assert bool(list((tmp_path / "pyhudi").glob(".*.log.*"))) == logged
+
+
+@pytest.mark.parametrize("version", versions(9))
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")])
+def test_apache_hudi_reads_deletes_that_days_or_times_order(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, kind: pa.DataType, version: int
+) -> None:
+    ours = peers("pyhudi")
+    given = options("MERGE_ON_READ", "upsert") | {"hoodie.write.table.version": str(version)}
+    for times, deleted in (([5, 5, -5], False), ([6, 4, -6], True)):
+        numbers = pa.array(times, pa.int32() if pa.types.is_date(kind) else pa.int64())
+        marks = [deleted] * len(times)
+        turn = pa.table({"id": [1, 2, 3], "ts": numbers.cast(kind), "_hoodie_is_deleted": marks})
+        ours.write(tmp_path / "t", turn, given, "append")
+    assert list((tmp_path / "t").glob(".*.log.*"))
+    for reader in (ours, peers("hudi-1.2.0")):
+        found = sorted(row["id"] for row in reader.read(tmp_path / "t").rows)
+        assert found == [2, 3], reader.name
 
 
 @pytest.mark.parametrize("by", ["hudi-1.2.0", "pyhudi"])

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from integration.storm_check import Told
@@ -17,9 +20,9 @@ from integration.storm_chronicle import (
     row_problems,
 )
 from integration.storm_hudi import uncrossed
-from integration.storm_page import COLUMNS, part_of, with_services
+from integration.storm_page import COLUMNS, LOG_COLUMNS, LOGS, part_of, with_services
 from integration.storm_puts import Fate, LatePuts
-from integration.storm_services import PAGE, storm
+from integration.storm_services import PAGE, TYPES, storm
 from integration.storm_weather import SAMPLE, SMALL, Report
 from pyhudi.errors import StorageError
 from pyhudi.storage.base import StoredFile
@@ -127,6 +130,30 @@ def test_a_row_that_was_undone_is_a_problem_unless_others_had_built_on_it_before
     assert "1 rows missing" in problems[0]
 
 
+def test_a_row_that_was_undone_is_a_problem_where_others_only_added_logs_after_it() -> None:
+    said = told(*TIMES)
+    said.keys[2, 0] = [("other", "p")]
+    rows = [row(1, "2"), ("other", "p", 2, 0, "3")]
+    kept = chronicle("11", "21", "24", t2=ROLLBACK)
+    kept.entries["3"] = replace(kept.entries["3"], added_to=GROUP)
+    problems, borne = row_problems(
+        "a look", said, kept, kept.seen_by(listing("1", "3"), None), rows
+    )
+    assert (len(problems), borne) == (1, 0)
+
+
+def test_a_row_has_its_own_time_or_that_of_a_log_compaction_after_it() -> None:
+    said = told("11")
+    kept = chronicle("11")
+    for time, operation in (("2", "LOG_COMPACT"), ("3", "COMPACT")):
+        kept.entries[time] = Entry(time, time + "1", None, GROUP, operation=operation)
+    shown = kept.in_order()
+    assert row_problems("a look", said, kept, shown, [row(0, "1")]) == ([], 0)
+    assert row_problems("a look", said, kept, shown, [row(0, "2")]) == ([], 0)
+    assert row_problems("a look", said, kept, shown, [row(0, "3")])[0]
+    assert row_problems("a look", said, kept, shown, [row(0, "2"), row(0, "2")])[0]
+
+
 def test_an_acknowledged_commit_may_be_gone_only_by_what_came_after_it() -> None:
     final = listing("1", "3")
     lost = chronicle("11", "99", "31")
@@ -175,6 +202,17 @@ def test_the_page_has_a_line_for_each_storm_and_keeps_the_rest() -> None:
     assert part_of(with_services(page, [report])).count("\n| 9 |") == 1
 
 
+def test_storms_on_merge_on_read_tables_have_a_part_of_their_own() -> None:
+    logs = replace(SMALL, scale=replace(SMALL.scale, merge_on_read=True))
+    page = with_services("# The storm\n", [Report(9, SMALL, "1", told())])
+    both = with_services(page, [Report(9, logs, "1", told(), figures=Counter(COMPACT=7))])
+    assert part_of(both).count("\n| 9 |") == part_of(both, LOGS).count("\n| 9 |") == 1
+    (line,) = (each for each in part_of(both, LOGS).splitlines() if each.startswith("| 9 |"))
+    values = dict(zip(LOG_COLUMNS, line.strip("| ").split(" | "), strict=True))
+    assert (values["compactions"], values["log compactions"]) == ("7", "0")
+    assert with_services(both, []) == both
+
+
 def test_the_published_page_has_a_storm_of_each_version_and_names_no_problem() -> None:
     rows = [row for row in part_of(PAGE.read_text()).splitlines() if row.startswith("| ")]
     names, _, *storms = [row.strip("| ").split(" | ") for row in rows]
@@ -185,11 +223,12 @@ def test_the_published_page_has_a_storm_of_each_version_and_names_no_problem() -
 
 
 @pytest.mark.matrix
+@pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_beside_hudis_services_no_acknowledged_write_is_lost_and_no_view_is_torn(
-    version: int,
+    version: int, kind: str
 ) -> None:
-    report = storm(version, SAMPLE, "sample")
+    report = storm(version, SAMPLE, "sample", kind)
     assert report.problems == []
     assert report.services.total() > 0
     assert report.reads["look"] > 0

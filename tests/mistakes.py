@@ -187,9 +187,16 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
         "CREATE TABLE bad (o ARRAY<INT>) USING pyhudi TBLPROPERTIES (preCombineField = 'o')",
         "ordering column 'o' is array<int>, but its values must be plain",
     ),
+    (
+        "CREATE TABLE bad (o BINARY) USING pyhudi TBLPROPERTIES (preCombineField = 'o')",
+        "ordering column 'o' is binary, but its values must be plain",
+    ),
     ("CREATE TABLE bad (id INT, id STRING) USING pyhudi", "`id` already exists"),
     ("CREATE TABLE bad (id INT, ID STRING) USING pyhudi", "already exists"),
-    ("CREATE TABLE bad (`_hoodie_record_key` STRING) USING pyhudi", "no columns"),
+    (
+        "CREATE TABLE bad (id INT, `_hoodie_record_key` STRING) USING pyhudi",
+        "'_hoodie_record_key' is one of Hudi's own",
+    ),
     ("CREATE TABLE bad (id INT, gap INTERVAL DAY) USING pyhudi", "gap"),
     ("CREATE TABLE bad (id INT) USING pyhudi LOCATION 'relative/path'", "absolute"),
     ("CREATE TABLE bad (id INT) USING pyhudi LOCATION '{lake}/rides/in'", "inside the table at"),

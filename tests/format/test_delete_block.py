@@ -147,6 +147,23 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        (pa.date32(), "int"),
+        (pa.timestamp("us"), "long"),
+        (pa.timestamp("us", "UTC"), "long"),
+    ],
+)
+def test_days_and_times_are_written_as_the_numbers_that_apache_hudi_compares(
+    kind: pa.DataType, written: str
+) -> None:
+    values = pa.array([-1, 7], pa.int32() if written == "int" else pa.int64())
+    content = delete_content(pa.array(["a", "b"]), "", [values.cast(kind)])
+    orders = [each.order for each in deleted_keys(content, PATH)]
+    assert orders == [((written, -1),), ((written, 7),)]
+
+
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=8), VALUES), max_size=8))
 def test_the_deletes_of_a_block_come_in_its_order(

@@ -486,7 +486,7 @@ CHANGES: Final = (
                 "staying_logs",
                 (("(logs & _planned(table) if logs else set())", "set()"),),
                 (
-                    "test_a_log_of_a_failed_write_stays_as_long_as_a_pending_compaction_has_it_in_its_plan",
+                    "test_a_log_of_a_failed_write_stays_as_long_as_a_pending_plan_has_it",
                 ),
             ),
             Mutant(

@@ -166,9 +166,15 @@ FILES: Final = (
                 ("test_time_travel_misses_the_cleaned_slice_of_an_archived_commit",),
             ),
             Mutant(
+                "a base file that a compaction replaced is not missed",
+                "lost_files",
+                (("_base_before(stat) if has_logs", "None if has_logs"),),
+                ("test_time_travel_misses_the_cleaned_base_file_of_a_slice_that_had_logs",),
+            ),
+            Mutant(
                 "replaced groups are not missed",
                 "lost_files",
-                (("if first and key not in oldest", "if False and key not in oldest"),),
+                (("if first and gone:", "if False and gone:"),),
                 (
                     "test_time_travel_misses_a_group_of_an_archived_commit_that_was_replaced_and_cleaned",
                 ),

@@ -28,6 +28,7 @@ from pyhudi.reads.conditions import (
     LocalMoment,
     Moment,
     Not,
+    Real,
     TextPart,
     Unknown,
 )
@@ -43,7 +44,8 @@ from pyhudi.reads.filters import (
 from tests.reads.conditions import among, compare
 
 DAY = datetime.date(2024, 5, 1)
-ROW: dict[str, Any] = {"n": 3, "s": "abc", "d": DAY, "b": True, "z": None}
+MAY = Day(19_844)
+ROW: dict[str, Any] = {"n": 3, "s": "abc", "d": MAY, "b": True, "z": None}
 
 
 def op(name: str, column: str, value: Any = None) -> Filter:
@@ -125,9 +127,18 @@ def test_a_filter_over_partition_values_is_true_false_or_open(
         ("timestamp_ntz", "0", LocalMoment(0), LocalMoment(5)),
         ("timestamp_ntz", "-500000000000000", LocalMoment(-5 * 10**14), LocalMoment(5)),
         ("decimal(10,2)", "1.50", Exact("1.5"), Exact("2.50")),
+        ("date", "2024-05-01", Day(19_844), Day(19_845)),
+        ("date", "+10000-01-01", Day(2_932_897), Day(0)),
+        ("date", "-0001-01-01", Day(-719_893), Day(0)),
+        ("double", "0.1", Real("0.1"), Real("0.10000000149011612")),
+        ("float", "0.1", Real("0.10000000149011612"), Real("0.1")),
+        ("double", "-0.0", Real("0.0"), Real("4.9E-324")),
+        ("double", "NaN", Real("NaN"), Real("Infinity")),
+        ("float", "-Infinity", Real("-Infinity"), Real("NaN")),
+        ("double", "1.0E10", Real("1.0E10"), Real("NaN")),
     ],
 )
-def test_a_folder_of_a_time_or_a_decimal_has_its_value(
+def test_a_folder_of_a_number_or_a_time_has_its_value(
     kind: str, text: str, own: Literal, other: Literal
 ) -> None:
     values = typed_values(config("p"), {"p": kind}, text)
@@ -144,6 +155,10 @@ def test_a_folder_of_a_time_or_a_decimal_has_its_value(
         ("timestamp", "1704067200000"),  # milliseconds, as key generators write timestamp-millis
         ("timestamp_ntz", "-5"),
         ("decimal(4,1)", "NaN"),
+        ("date", "20240501"),
+        ("date", "2024-02-30"),
+        ("double", "nan"),
+        ("float", "1_0"),
     ],
 )
 def test_a_folder_whose_text_is_no_such_value_decides_nothing(kind: str, text: str) -> None:
@@ -229,10 +244,11 @@ def test_null_the_empty_text_and_the_name_of_their_folder_share_it_and_each_may_
         ("integer", "seven", {}),
         ("integer", "007", {}),
         ("integer", "1_0", {}),
-        ("date", "2024-05-01", {"p": DAY}),
+        ("date", "2024-05-01", {"p": MAY}),
         ("boolean", "true", {"p": True}),
         ("boolean", "yes", {}),
-        ("double", "1.0", {}),
+        ("double", "1.0", {"p": 1.0}),
+        ("double", "one", {}),
         ("timestamp", "2024-05-01 00%3A00", {}),
         (None, "a", {}),
         ("integer", DEFAULT_PARTITION, {"p": None}),
@@ -259,7 +275,7 @@ def test_folders_of_made_up_values_tell_nothing() -> None:
 def test_a_folder_of_slashes_tells_a_text_only_where_it_is_a_date() -> None:
     slashed = replace(config("p"), slash_separated_dates=True)
     assert typed_values(slashed, {"p": "string"}, "2024/05/01") == {"p": "2024-05-01"}
-    assert typed_values(slashed, {"p": "date"}, "2024/05/01") == {"p": DAY}
+    assert typed_values(slashed, {"p": "date"}, "2024/05/01") == {"p": MAY}
     assert typed_values(slashed, {"p": "string"}, "a/b") == {}
     assert typed_values(config("p"), {"p": "string"}, "a/b") == {"p": "a/b"}
 
@@ -311,16 +327,19 @@ def test_a_filter_without_a_value_takes_the_partitions_that_it_is_true_of() -> N
 
 
 @pytest.mark.parametrize(
-    "condition",
+    ("condition", "why"),
     [
-        op("=", "p", 1.5),
-        op("=", "other", "x"),
-        IsNull("p"),
+        (op("=", "other", "x"), "does not choose whole partitions"),
+        (Unknown(), "does not choose whole partitions"),
+        (Compare(Comparison.EQUAL, "p", Moment(1)), "The folder '-5' does not say for sure"),
+        (IsNull("s"), f"The folder '{DEFAULT_PARTITION}' does not say for sure"),
     ],
 )
-def test_an_overwrite_that_leaves_a_partition_open_is_refused(condition: Filter) -> None:
+def test_an_overwrite_that_leaves_a_partition_open_is_refused(condition: Filter, why: str) -> None:
     """Passed over, the partition would keep rows that should go."""
-    types = {"p": "double", "other": "string"}
-    with pytest.raises(ConfigError, match="does not choose whole partitions"):
-        require_whole_partitions(config("p"), types, ["1.5", "2.5"], [condition])
+    field = "s" if condition == IsNull("s") else "p"
+    types = {"p": "timestamp", "other": "string", "s": "string"}
+    folders = ["0", DEFAULT_PARTITION if field == "s" else "-5"]
+    with pytest.raises(ConfigError, match=why):
+        require_whole_partitions(config(field), types, folders, [condition])
     require_whole_partitions(config("p"), TYPES, ["1", "2"], [op("<=>", "p", 1)])

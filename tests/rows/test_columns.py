@@ -228,6 +228,17 @@ def test_values_of_old_files_are_cast_as_spark_casts_them(
     assert converted(old, kind, exact=False).to_pylist() == new
 
 
+def test_each_day_has_the_text_that_spark_s_cast_gives() -> None:
+    days = {
+        -719_893: "-0001-01-01", -719_528: "0000-01-01", -719_162: "0001-01-01", 0: "1970-01-01",
+        2_932_896: "9999-12-31", 2_932_897: "+10000-01-01", 107_000_000: "+294926-01-19",
+    }  # fmt: skip
+    array = pa.array([*days, None], pa.int32()).cast(pa.date32())
+    assert converted(array, pa.string(), exact=False).to_pylist() == [*days.values(), None]
+    plain = converted(array.slice(1, 4), pa.string(), exact=False).to_pylist()
+    assert plain == [*days.values()][1:5]
+
+
 def test_dates_that_python_has_not_are_days_all_the_same() -> None:
     texts = ["12024-02-29", "9999-12-31", "-0044-03-15", "0001-01-01", "2023-02-29"]
     days = converted(pa.array(texts), pa.date32(), exact=False).cast(pa.int32())

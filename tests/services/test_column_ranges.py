@@ -31,3 +31,11 @@ def test_a_column_that_changed_its_type_has_ranges_of_one_kind(
     ranges = ColumnRanges((FileSystemSpec(), str(tmp_path)), ["a"])
     found = ranges.of([f"{number}.parquet" for number in range(3)])
     assert [found[f"{number}.parquet"] for number in range(3)] == [(each,) for each in expected]
+
+
+def test_days_and_times_that_python_lacks_stop_no_plan(tmp_path: Path) -> None:
+    day, time = pa.array([0, 2_932_897], pa.int32()), pa.array([0, 1 << 60], pa.int64())
+    late = pa.table({"day": day.cast(pa.date32()), "time": time.cast(pa.timestamp("us"))})
+    pq.write_table(late, tmp_path / "late.parquet")
+    ranges = ColumnRanges((FileSystemSpec(), str(tmp_path)), ["day", "time"])
+    assert ranges.of(["late.parquet"]) == {"late.parquet": ((0, 2_932_897), None)}

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from pyhudi.errors import SchemaConflict
+from pyhudi.format.schemas import META_COLUMNS
 from tests.spark.tables import (
     KEY,
     OPTIONS,
@@ -176,6 +177,17 @@ def test_meta_columns_are_no_columns_of_a_table_whatever_their_case(lake: Lake, 
     assert table.df().where("_Hoodie_Record_Key = '1'").count() == 1
     with refused("SCHEMA_CONFLICT", lake.folder, "'_HOODIE_COMMIT_TIME'"):
         lake.spark.sql(f"create table {name} (id int, _HOODIE_COMMIT_TIME string) using pyhudi")
+
+
+def test_a_definition_lists_all_columns_of_hudi_s_own_or_none(lake: Lake, name: str) -> None:
+    listed = ", ".join(f"{each} string" for each in META_COLUMNS)
+    lake.spark.sql(f"create table {name} ({listed}, id int) using pyhudi")
+    lake.spark.sql(f"insert into {name} values (1)")
+    assert lake.spark.table(name).columns == ["id"]
+    some = f"select id, _hoodie_commit_time from {name}"
+    for rest in ("(id int, _hoodie_commit_time string) using pyhudi", f"using pyhudi as {some}"):
+        with refused("SCHEMA_CONFLICT", lake.folder, "'_hoodie_commit_time' is one of Hudi's own"):
+            lake.spark.sql(f"create table {name}2 {rest}")
 
 
 def test_a_mark_of_deletes_that_is_no_boolean_is_refused(lake: Lake) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
+from pyhudi.writes.keys.expressions import key_text
 from tests.spark.tables import (
     HIVE_STYLE,
     INDEX,
@@ -166,6 +168,28 @@ def test_keys_of_every_plain_type_have_the_text_that_hudi_gives_them(
 
     assert keys_and_paths(table) == [(text, "")]
     assert [row["n"] for row in table.df().collect()] == [2]
+
+
+SMALL_DECIMALS = {
+    "decimal(20,18)": {"0": "0E-18", "1e-18": "1E-18", "-1.234e-7": "-1.23400000000E-7"},
+    "decimal(20,7)": {"0": "0E-7", "1e-7": "1E-7", "0.000001": "0.0000010", "-12": "-12.0000000"},
+    "decimal(38,6)": {"0": "0.000000", "1e-6": "0.000001"},
+}
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_small_decimals_have_the_text_of_java_whatever_spark_s_casts_give(
+    spark: SparkSession, ansi: str
+) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for kind, texts in SMALL_DECIMALS.items():
+            values = ", ".join(f"(cast({value} as {kind}))" for value in (*texts, "null"))
+            rows = spark.sql(f"select * from values {values} as t(k)")
+            found = rows.select(key_text(rows.schema, "k")).collect()
+            assert [row[0] for row in found] == [*texts.values(), None], kind
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])

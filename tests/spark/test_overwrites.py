@@ -119,3 +119,11 @@ def test_a_condition_is_replaced_whatever_the_mode(spark: SparkSession, name: st
     ):
         spark.sql(f"insert overwrite {name} select 9, 'n', 1, 'x'")
     assert ids(spark.table(name)) == [3, 9]
+
+
+@pytest.mark.parametrize("flag", ["true", "false"])
+def test_the_partition_of_a_flag_is_overwritten(spark: SparkSession, name: str, flag: str) -> None:
+    spark.sql(f"create table {name} (id int, flag boolean) using pyhudi partitioned by (flag)")
+    spark.sql(f"insert into {name} values (1, true), (2, false), (3, null)")
+    spark.sql(f"insert overwrite {name} partition (flag = {flag}) select 4")
+    assert ids(spark.table(name)) == ([2, 3, 4] if flag == "true" else [1, 3, 4])

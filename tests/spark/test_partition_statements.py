@@ -46,6 +46,61 @@ def test_typed_values_are_shown_and_found(spark: SparkSession, name: str) -> Non
     assert [row.id for row in spark.table(name).collect()] == [2]
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("double", ["NaN", "-Infinity", "0.1", None]),
+        ("float", ["0.1", "NaN"]),
+        ("date", ["+10000-01-01", "0001-01-01", None]),
+    ],
+)
+def test_each_partition_is_dropped_emptied_and_overwritten_by_its_value(
+    spark: SparkSession, name: str, kind: str, values: list[str | None]
+) -> None:
+    spark.sql(f"create table {name} (id int, p {kind}) using pyhudi partitioned by (p)")
+    told = ["null" if value is None else f"'{value}'" for value in values]
+    rows = [f"({at}, cast({value} as {kind}))" for at, value in enumerate(told)]
+    for statement in (
+        "alter table {} drop partition (p = {})",
+        "truncate table {} partition (p = {})",
+        "insert overwrite {} partition (p = {}) select 9",
+    ):
+        for at, value in enumerate(told):
+            spark.sql(f"insert overwrite {name} values {', '.join(rows)}")
+            spark.sql(statement.format(name, value))
+            left = {row.id for row in spark.table(name).select("id").collect()}
+            assert left - {9} == set(range(len(told))) - {at}, statement
+            assert (9 in left) == statement.startswith("insert")
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp"])
+def test_partitions_of_days_that_the_old_calendar_lacks_are_dropped(
+    spark: SparkSession, name: str, kind: str
+) -> None:
+    spark.sql(f"create table {name} (id int, p {kind}) using pyhudi partitioned by (p)")
+    days = [f"{kind}'1582-10-{day:02}'" for day in (4, 10, 12, 15)]
+    rows = [f"({at}, {day})" for at, day in enumerate(days)]
+    spark.sql(f"insert into {name} values {', '.join(rows)}")
+    spark.sql(f"alter table {name} drop partition (p = {days[1]})")
+    spark.sql(f"truncate table {name} partition (p = {days[2]})")
+    assert {row.id for row in spark.table(name).select("id").collect()} == {0, 3}
+
+
+def test_a_folder_that_many_values_share_is_named_where_it_is_in_the_way(
+    spark: SparkSession, name: str
+) -> None:
+    filled(spark, name)
+    spark.sql(f"create table {name}2 (id int, at timestamp) using pyhudi partitioned by (at)")
+    spark.sql(f"insert into {name}2 values (1, timestamp_micros(5))")
+    for statement in (
+        f"alter table {name} drop partition (dt = null)",
+        f"insert overwrite {name}2 partition (at = '2024-01-01') select 2",
+    ):
+        with pytest.raises(Exception, match="The folder '(dt=__HIVE_.*|at=5)' does not say"):
+            spark.sql(statement)
+    spark.sql(f"drop table {name}2")
+
+
 def test_partitions_are_dropped_in_one_commit(spark: SparkSession, name: str) -> None:
     filled(spark, name)
     before = spark.sql(f"select * from {name}").count()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyhudi.errors import HistoryExpired
+from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import Action, State
 from tests.timeline.bare import Bare, after, t
 
 
@@ -40,6 +44,56 @@ def test_time_travel_misses_no_slice_that_log_files_may_have_made(bare: Bare) ->
     bare.storage.put_if_absent(f"p/.g1_{t(5)}.log.1_0-0-0", b"")
 
     assert [f.instant for f in bare.view().latest(t(10))] == [t(10)]
+
+
+def compacted(stat: WriteStat, previous: str) -> WriteStat:
+    """The same file as the successor of a base file, as a compaction names it."""
+    return replace(stat, prev_commit=t(5), prev_base_file=previous)
+
+
+def added(bare: Bare, time: int, *stats: WriteStat) -> None:
+    """A delta commit."""
+    bare.put(Action.DELTACOMMIT, State.COMPLETED, time, stats=stats)
+
+
+def test_time_travel_misses_the_cleaned_base_file_of_a_slice_that_had_logs(bare: Bare) -> None:
+    """A clean by versions names no earliest commit, so the commit of the compaction has to tell."""
+    before = bare.file("g1", 5)
+    bare.storage.delete([before.path])
+    added(bare, 10, bare.file("g2", 10))
+    bare.commit(20, compacted(bare.file("g1", 20), before.path.rpartition("/")[2]))
+    bare.log("g2", 10)
+
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        bare.view().slices(t(10))
+    assert [f.instant for f in bare.view().latest(t(20))] == [t(20), t(10)]
+    assert [f.instant for f in bare.view().latest()] == [t(20), t(10)]
+
+
+def test_time_travel_misses_no_base_file_that_is_there(bare: Bare) -> None:
+    before = bare.file("g1", 5)
+    added(bare, 10, bare.file("g2", 10))
+    bare.commit(20, compacted(bare.file("g1", 20), before.path.rpartition("/")[2]))
+
+    assert [f.instant for f in bare.view().latest(t(10))] == [t(5), t(10)]
+
+
+@pytest.mark.parametrize("updates", [None, 0, 2])
+def test_time_travel_misses_a_replaced_group_unless_it_began_with_the_logs_of_a_commit(
+    bare: Bare, updates: int | None
+) -> None:
+    """Only a group that was there has rows to update; of None no active commit wrote to it."""
+    added(bare, 10, bare.file("g2", 10))
+    if updates is not None:
+        log = f"p/.g1_{t(15)}.log.1_0-0-0"
+        added(bare, 15, WriteStat(FileId("g1"), log, "p", num_inserts=1, num_updates=updates))
+    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g3", 20))
+    if updates == 0:
+        assert [f.file_id for f in bare.view().latest(t(10))] == ["g2"]
+    else:
+        with pytest.raises(HistoryExpired, match="cleaned"):
+            bare.view().latest(t(10))
+    assert [f.file_id for f in bare.view().latest()] == ["g2", "g3"]
 
 
 def test_time_travel_misses_a_group_of_an_archived_commit_that_was_replaced_and_cleaned(

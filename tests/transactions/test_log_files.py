@@ -13,10 +13,15 @@ from pyhudi.format.filenames import BaseFileName, FileId, LogFileName, parse_log
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path, render_marker_list
 from pyhudi.format.plans import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
     CompactionOperation,
     CompactionPlan,
+    RequestedReplace,
     parse_rollback_metadata,
     render_compaction_plan,
+    render_requested_replace,
 )
 from pyhudi.rows.log_parts import parts_of
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
@@ -241,16 +246,33 @@ def test_blocks_of_a_failed_write_in_a_log_of_others_are_taken_back_by_a_command
     assert list(request.log_blocks_to_be_deleted) == [f"{world.memory.root}/{path}"]
 
 
-def test_a_log_of_a_failed_write_stays_as_long_as_a_pending_compaction_has_it_in_its_plan(
-    new_world: Callable[..., World],
+def compaction_of(root: str, path: str) -> bytes:
+    operation = CompactionOperation(SLICE, (path.rpartition("/")[2],), None, FileId("g1"), "a")
+    return render_compaction_plan(CompactionPlan((operation,)))
+
+
+def clustering_of(root: str, path: str) -> bytes:
+    found = ClusteringSlice("", (f"{root}/{path}",), FileId("g1"), "a")
+    plan = ClusteringPlan((ClusteringGroup((found,)),))
+    return render_requested_replace(RequestedReplace("CLUSTER", plan))
+
+
+@pytest.mark.parametrize(
+    ("action", "plan_of"),
+    [
+        (Action.COMPACTION, compaction_of),
+        (Action.LOGCOMPACTION, compaction_of),
+        (Action.REPLACECOMMIT, clustering_of),
+    ],
+)
+def test_a_log_of_a_failed_write_stays_as_long_as_a_pending_plan_has_it(
+    new_world: Callable[..., World], action: Action, plan_of: Callable[[str, str], bytes]
 ) -> None:
-    """Apache Hudi plans compactions of version 6 beside running writes, with all their logs."""
+    """Apache Hudi plans services of version 6 beside running writes, with all their logs."""
     world = merge_on_read(new_world)
     path, dead = dead_log_writer(world, [])
-    operation = CompactionOperation(SLICE, (path.rpartition("/")[2],), None, FileId("g1"), "a")
-    plan = render_compaction_plan(CompactionPlan((operation,)))
-    requested = Instant(InstantTime("20300101000000000"), Action.COMPACTION, State.REQUESTED)
-    put_instant(world.table(), None, requested, plan)
+    requested = Instant(InstantTime("20300101000000000"), action, State.REQUESTED)
+    put_instant(world.table(), None, requested, plan_of(world.memory.root, path))
     other, _ = dead_log_writer(world, [], "g2")
 
     settle(world)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pyhudi.format.markers import FOLDER as MARKERS
+from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import Heartbeat
 from pyhudi.transactions.processes import LINUX, LinuxProcesses, Process, parse_process
 from pyhudi.transactions.recovery.spools import BEAT, PREFIX, sweep_spools
@@ -160,6 +161,17 @@ def test_a_writer_whose_process_lives_is_left_alone() -> None:
     living = writer_of(world, Machine(ended=False))
     settle(world, on(Machine(ended=False), LAZY))
     assert world.table().timeline().at(living.instant) != ()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_heartbeat_of_a_process_that_ended_before_its_request_is_deleted_at_once(
+    ended: bool,
+) -> None:
+    world, machine = World(), Machine(ended)
+    policy = on(machine, POLICY)
+    Heartbeat(world.memory, world.clock, "20240101000000000", policy.heartbeat).beat()
+    settle(world, policy)
+    assert bool(world.memory.list(HEARTBEATS)) is not ended
 
 
 def test_the_spool_of_a_process_that_has_ended_is_deleted_at_once() -> None:

@@ -227,6 +227,7 @@ def _branch(number: int) -> bytes:
 
 
 _DECIMAL_SCALE = 15
+# Apache Hudi's readers compare days and times as numbers, and fail on their own wrappers.
 _WRAPPERS = (
     (pa.types.is_boolean, ("boolean", "boolean")),
     (lambda kind: pa.types.is_integer(kind) and kind.bit_width < 64, ("int", "int")),
@@ -235,7 +236,7 @@ _WRAPPERS = (
     (pa.types.is_float64, ("double", "double")),
     (pa.types.is_binary, ("bytes", "bytes")),
     (pa.types.is_string, ("string", "string")),
-    (pa.types.is_date32, ("date", "int")),
+    (pa.types.is_date32, ("int", "int")),
     (pa.types.is_decimal, ("decimal", "bytes")),
-    (pa.types.is_timestamp, ("timestamp", "long")),
+    (pa.types.is_timestamp, ("long", "long")),
 )

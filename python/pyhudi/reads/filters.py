@@ -6,11 +6,14 @@ again on the rows. Spark does not evaluate filters that are decided for every pa
 
 from __future__ import annotations
 
-import datetime
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import product
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from pyhudi.errors import ConfigError
 from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
@@ -33,16 +36,17 @@ from pyhudi.reads.conditions import (
     Moment,
     Not,
     Null,
+    Real,
     Text,
     TextPart,
     Unknown,
     Whole,
 )
+from pyhudi.reads.row_filters import columns_of
+from pyhudi.rows.stored_types import NUMBER, day_of
 
 #: column -> its value in a partition, None for null; columns that are absent are unknown
 Values = Mapping[str, Any]
-
-EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 #: key generators whose folders do not show the columns' own values
 NOT_BY_VALUE = frozenset({KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM, KeyGenerator.USER_PROVIDED})
@@ -130,28 +134,35 @@ def _plain(literal: Literal) -> Any:
             return None
         case Exact(digits):
             return Decimal(digits)
+        case Real(text):
+            return _ordered(float(text))
     return literal.value
 
 
-Value = bool | int | str | datetime.date | Decimal | Moment | LocalMoment
+Value = bool | int | float | str | Decimal | Day | Moment | LocalMoment
 
 
 def _own(
     value: Value,
-) -> tuple[type[Flag | Whole | Text | Day | Exact | Moment | LocalMoment], Any]:
+) -> tuple[type[Flag | Whole | Real | Text | Day | Exact | Moment | LocalMoment], Any]:
     """The class of the literals that a partition's value compares with, and what it is there."""
     match value:
-        case Moment() | LocalMoment():
+        case Day() | Moment() | LocalMoment():
             return type(value), value.value
         case Decimal():
             return Exact, value
+        case float():
+            return Real, _ordered(value)
         case bool():
             return Flag, value
         case int():
             return Whole, value
-        case str():
-            return Text, value
-    return Day, value.toordinal() - EPOCH
+    return Text, value
+
+
+def _ordered(number: float) -> tuple[bool, float]:
+    """A number as Spark compares it: NaN equals itself and is the largest."""
+    return (True, 0.0) if math.isnan(number) else (False, number)
 
 
 def _touches_null(condition: Filter, values: Values) -> bool:
@@ -208,7 +219,10 @@ def _parsed(kind: Any, text: str | None) -> Any:
         if kind in ("integer", "long", "short", "byte"):
             return int(text) if str(int(text)) == text else _UNKNOWN
         if kind == "date":
-            return datetime.date.fromisoformat(text)
+            day = day_of(text) if DAY.fullmatch(text) else None
+            return _UNKNOWN if day is None else Day(day)
+        if kind in ("float", "double"):
+            return _real(text, kind)
         if kind in MOMENTS:
             # Microseconds or milliseconds, by the column's Avro type, which is not known here; as
             # milliseconds a large number would be after the year 5138. Hudi's SQL writes a text.
@@ -222,6 +236,17 @@ def _parsed(kind: Any, text: str | None) -> Any:
     if kind == "boolean" and text in ("true", "false"):
         return text == "true"
     return _UNKNOWN
+
+
+DAY: Final = re.compile(r"[+-]?\d{4,7}-\d\d-\d\d", re.ASCII)
+NO_DIGITS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+
+
+def _real(text: str, kind: str) -> Any:
+    if text not in NO_DIGITS and not NUMBER.fullmatch(text):
+        return _UNKNOWN
+    with np.errstate(over="ignore"):
+        return float(np.float32(text)) if kind == "float" else float(text)
 
 
 def kept_partitions(
@@ -275,12 +300,28 @@ def require_whole_partitions(
     filters: Sequence[Filter],
 ) -> None:
     """``ConfigError`` if the filters of an overwrite or delete choose a part of a partition."""
-    if not decided_by_partition(config, types, partitions, filters):
-        raise ConfigError(
-            "The condition does not choose whole partitions, and only whole ones are overwritten. "
-            "Name partition columns only, or change single rows by UPDATE, DELETE or MERGE.",
+    for partition in partitions:
+        values = typed_values(config, types, partition)
+        if any(may_match(each, values) is None for each in filters):
+            raise _undecided(config, partition, filters)
+
+
+def _undecided(config: TableConfig, partition: str, filters: Sequence[Filter]) -> ConfigError:
+    named = {name.lower() for each in filters for name in columns_of(each)}
+    if named and named <= {name.lower() for name in config.partition_fields}:
+        return ConfigError(
+            f"The folder '{partition}' does not say for sure which values its rows have in "
+            f"{', '.join(config.partition_fields)}, so it is open whether the statement means it. "
+            "Nothing was changed. Delete single rows by DELETE, replace the partitions of new "
+            "rows with spark.sql.sources.partitionOverwriteMode=dynamic, or delete folders by "
+            "their names with hoodie.datasource.write.partitions.to.delete.",
             key="where",
         )
+    return ConfigError(
+        "The condition does not choose whole partitions, and only whole ones are overwritten. "
+        "Name partition columns only, or change single rows by UPDATE, DELETE or MERGE.",
+        key="where",
+    )
 
 
 def matching_partitions(

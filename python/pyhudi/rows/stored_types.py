@@ -192,11 +192,11 @@ def _rounded(value: float | str | None, precision: int, scale: int) -> Decimal |
 
 
 def _as_day(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    days = pa.array([None if v is None else _day(v) for v in array.to_pylist()], pa.int32())
+    days = pa.array([None if v is None else day_of(v) for v in array.to_pylist()], pa.int32())
     return days.cast(kind)
 
 
-def _day(text: str) -> int | None:
+def day_of(text: str) -> int | None:
     """The date that a text begins with, as far as its parts go, in days since 1970; null if there
     is none. Python's own dates end with the year 9999, the calendar repeats after 400 years."""
     found = DAY.fullmatch(text.strip())
@@ -210,17 +210,36 @@ def _day(text: str) -> int | None:
     return alike + (year // 400 - 1) * DAYS_OF_400_YEARS - EPOCH
 
 
+def _as_day_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    days = array.view(pa.int32())
+    four_digits = pc.and_(pc.greater_equal(days, FIRST_DAY), pc.less_equal(days, LAST_DAY))
+    if pc.all(four_digits).as_py() is not False:
+        return array.cast(kind)
+    return pa.array([None if day is None else _day_text(day) for day in days.to_pylist()], kind)
+
+
+def _day_text(day: int) -> str:
+    """Java's text of a day, which has a sign before a year of more than four digits."""
+    cycles, rest = divmod(day + EPOCH - 1, DAYS_OF_400_YEARS)
+    alike = datetime.date.fromordinal(rest + 1)
+    year = alike.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > LAST_YEAR else ""
+    return f"{sign}{abs(year):04}-{alike:%m-%d}"
+
+
 DAY = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII)
 #: what Java writes without an exponent
 PLAIN_FROM, PLAIN_BELOW = 1e-3, 1e7
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 DAYS_OF_400_YEARS = 146_097
+#: the days of the years from 0 to 9999
+FIRST_DAY, LAST_DAY, LAST_YEAR = -719_528, 2_932_896, 9_999
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 _CASTS = {
     ("int", "text"): _as_text,
     ("decimal", "text"): _as_text,
     ("real", "text"): _as_java_text,
-    ("day", "text"): _as_text,
+    ("day", "text"): _as_day_text,
     ("int", "decimal"): _as_decimal,
     ("real", "decimal"): _as_decimal,
     ("text", "decimal"): _as_decimal,

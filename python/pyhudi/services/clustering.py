@@ -61,12 +61,10 @@ from pyhudi.services.written_columns import WrittenColumns, written_columns
 from pyhudi.services.written_files import stat_of
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import planned_clusterings
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts.clustering_plans import (
-    planned_clusterings,
-    yields,
-)
+from pyhudi.transactions.conflicts.clustering_plans import yields
 from pyhudi.transactions.pessimistic import is_pessimistic
 from pyhudi.transactions.phases import Phase
 from pyhudi.transactions.writable import refuse_kind_of, refuse_writes_to

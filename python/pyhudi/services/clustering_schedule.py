@@ -32,8 +32,9 @@ from pyhudi.services.partition_choice import stated_partitions
 from pyhudi.services.planned_groups import compacting_groups, unreadable_plan
 from pyhudi.services.slice_merging import completed_slices
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import planned_clusterings
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts.clustering_plans import YIELDS, groups_of, planned_clusterings
+from pyhudi.transactions.conflicts.clustering_plans import YIELDS, groups_of
 from pyhudi.transactions.writer import Writer
 
 EXECUTION: Final = (

@@ -74,6 +74,10 @@ def _range(metadata: pq.FileMetaData, column: str) -> Range:
         statistics = metadata.row_group(number).column(at).statistics
         if statistics is None or not statistics.has_min_max:
             return None
-        low.append(statistics.min)
-        high.append(statistics.max)
+        is_day = statistics.logical_type.type == "DATE"
+        try:
+            low.append(statistics.min_raw if is_day else statistics.min)
+            high.append(statistics.max_raw if is_day else statistics.max)
+        except (OverflowError, ValueError):
+            return None  # Python has no times after the year 9999
     return (min(low), max(high)) if low else None

@@ -33,8 +33,9 @@ from pyhudi.services.planned_groups import compacting_groups, unreadable_plan
 from pyhudi.services.slice_merging import completed_slices
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.pending import planned_clusterings
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
+from pyhudi.transactions.conflicts.clustering_plans import groups_of
 from pyhudi.transactions.instants import path_of, take_time
 from pyhudi.transactions.recovery.settle import settled_timeline
 from pyhudi.transactions.recovery.undoing import check_undoing

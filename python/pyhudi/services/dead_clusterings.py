@@ -12,8 +12,9 @@ from collections.abc import Container
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.locks.cancelling import pause
 from pyhudi.timeline.active import Timeline, instant_key
+from pyhudi.timeline.pending import planned_clusterings
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts.clustering_plans import planned_clusterings, yields
+from pyhudi.transactions.conflicts.clustering_plans import yields
 from pyhudi.transactions.heartbeat import GIVEN_UP, ended_process, has_passed, last_beat_ms
 from pyhudi.transactions.heartbeat import last_words as words_of
 from pyhudi.transactions.recovery.rollback import roll_back, was_rolled_back

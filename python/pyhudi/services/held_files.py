@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pyhudi.services.clean_plan import Hold
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import COMPACTING, planned_compactions
+from pyhudi.timeline.pending import COMPACTING, planned_clusterings, planned_compactions
 from pyhudi.timeline.saved_files import saved_files
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts.clustering_plans import planned_clusterings
 
 
 def held_files(table: Table, timeline: Timeline) -> dict[tuple[str, str], Hold]:

@@ -16,9 +16,9 @@ from pyhudi.services.compaction_plan import Group
 from pyhudi.services.compaction_run import RunningCompaction, running_writes
 from pyhudi.services.slice_merging import counted_instants
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import COMPACTING, planned_compactions
+from pyhudi.timeline.pending import COMPACTING, planned_clusterings, planned_compactions
 from pyhudi.timeline.view import FileSystemView
-from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
+from pyhudi.transactions.conflicts.clustering_plans import groups_of
 from pyhudi.transactions.conflicts.comparison import footprint_of
 
 

@@ -34,6 +34,7 @@ from pyhudi.spark.sessions import Sessions
 from pyhudi.spark.turns import DELETE, TRUNCATE, turn_of
 from pyhudi.storage.base import Storage
 from pyhudi.tables.alter import alter_columns
+from pyhudi.tables.columns import check_listed
 from pyhudi.tables.create import (
     check_adoption,
     create_table,
@@ -67,6 +68,8 @@ class TableHandlers:
     def create_table(self, at: Target, ask: protocol.CreateTable) -> protocol.Made:
         """Make the table, or ``adopt`` an existing one."""
         check_property_names(at.properties, at.options)
+        schema = SparkSchema.parse(ask.schema)
+        check_listed(schema)
         storage = self._runtime.storage(at.root)
         given = with_partitioning(at.given, ask.partitioning)
         there = find_table(storage, self._runtime.clock)
@@ -84,7 +87,7 @@ class TableHandlers:
                 path=at.root,
             )
         if there is not None:
-            check_adoption(there, SparkSchema.parse(ask.schema), given)
+            check_adoption(there, schema, given)
             self._adopt(there, given, at.session)
         query = open_query(self._runtime, at.root, {}, {})
         return protocol.Made(query.schema().json(), tuple(partition_columns(query)), made)

@@ -13,7 +13,7 @@ from unicodedata import category
 from pyspark.sql.types import DataType, StructField, StructType
 
 from pyhudi.errors import ConfigError, SchemaConflict
-from pyhudi.format.schemas import HIDDEN_COLUMNS, type_text
+from pyhudi.format.schemas import HIDDEN_COLUMNS, META_COLUMNS, type_text
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.rows.spec import SOFT_DELETE
 
@@ -55,6 +55,21 @@ def check_names(schema: SparkSchema) -> None:
                 theirs=None,
                 rule="column name",
             )
+
+
+def check_listed(schema: SparkSchema) -> None:
+    """``SchemaConflict`` for a definition that lists some columns of Hudi's own.
+
+    One that lists all is what Apache Hudi's SHOW CREATE TABLE gives: they may be left out.
+    """
+    own = {each.name: each.type for each in schema.columns if each.name in HIDDEN_COLUMNS}
+    if own and not (own.keys() >= set(META_COLUMNS) and set(own.values()) == {"string"}):
+        name = next(iter(own))
+        raise _not_storable(
+            f"Column '{name}' is one of Hudi's own, which each table has and hides, so it would "
+            "not be a column of the new one. Leave it out, or give it another name.",
+            name,
+        )
 
 
 def _fits_avro(name: str) -> bool:

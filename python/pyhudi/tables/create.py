@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import ConcurrencyMode, TimestampType, WriteOptions, resolve_write
@@ -173,11 +173,12 @@ def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]
 
 def _refuse_nested(schema: StructType, what: str, columns: Sequence[str]) -> None:
     """``ConfigError`` for a column without plain values: keys and folders are made of their texts,
-    and ordering compares them."""
+    and ordering compares them. Bytes have no text, and Apache Hudi orders them in base files as
+    signed numbers, in logs not at all."""
     for path in columns:
         name = path.partition(":")[0]
         kind = find_field(schema, name, what)[1].dataType
-        if isinstance(kind, ArrayType | MapType | StructType):
+        if isinstance(kind, ArrayType | BinaryType | MapType | StructType):
             raise ConfigError(
                 f"The {what} column '{name}' is {kind.simpleString()}, but its values must be "
                 "plain. Choose another column, or a field of it as a column of its own.",

@@ -89,6 +89,21 @@ def pending_clusterings(table: Table, timeline: Timeline) -> frozenset[InstantTi
     )
 
 
+def planned_clusterings(
+    table: Table, now: Timeline, instant: InstantTime | None = None
+) -> Iterator[tuple[Instant, RequestedReplace]]:
+    """The pending clusterings, except ``instant``, with their plans."""
+    for pending in now.pending:
+        if pending.action not in (Action.CLUSTERING, Action.REPLACECOMMIT):
+            continue
+        if pending.time == instant:
+            continue
+        # If its requested file is gone, it has settled since the listing, or lost its plan.
+        found = plan_of(table, now, pending, parse_requested_replace, gone=RequestedReplace())
+        if found is not None and found.clustering_plan is not None:
+            yield pending, found
+
+
 def planned_compactions(
     table: Table, timeline: Timeline, actions: Collection[Action] = (Action.COMPACTION,)
 ) -> Iterator[tuple[Instant, CompactionPlan]]:

@@ -136,37 +136,53 @@ def lost_files(
     listed: Mapping[str, int],
     instants: Mapping[GroupKey, frozenset[InstantTime]],
     replaced: Mapping[GroupKey, InstantTime],
-    logs: bool,
+    logged: Collection[GroupKey],
 ) -> dict[str, dict[FileId, tuple[LostFile, ...]]]:
     """Files that commits name and the listing lacks; most were cleaned after newer slices.
 
     ``listed`` has the sizes of base files by path, ``instants`` the instants of each group's
-    visible files. If the table has no ``logs`` and delta commits (they make slices without a base
-    file), two more count: the slice before the first active commit of a group, and a replaced group
-    of which no file is left.
+    visible files, ``logged`` the groups that have logs. Two more count: the slice before the first
+    active base file of a group, and a replaced group of which no file is left, unless it
+    may have begun with the logs of an active commit.
     """
     lost: list[LostFile] = []
-    oldest: dict[GroupKey, tuple[InstantTime, str | None]] = {}
+    oldest: dict[GroupKey, tuple[InstantTime, WriteStat]] = {}
     for path, (stat, name) in promises.named.items():
         key = stat.partition_path, name.file_id
         if key not in oldest or name.instant < oldest[key][0]:
-            oldest[key] = name.instant, stat.prev_commit
+            oldest[key] = name.instant, stat
         found, size = listed.get(path), stat.file_size_bytes
         if found is None or found < size:
             lost.append(LostFile(*key, name.instant, path, size, found))
-    if not logs and all(i.action is not Action.DELTACOMMIT for i in timeline.commits):
-        for key, (_, previous) in oldest.items():
-            if previous and InstantTime(previous) not in instants.get(key, frozenset()):
-                lost.append(LostFile(*key, InstantTime(previous)))
-        first = timeline.first_time
-        for key in replaced:
-            if first and key not in oldest and key not in instants:
-                lost.append(LostFile(*key, first))
+    has_logs = bool(logged) or any(i.action is Action.DELTACOMMIT for i in timeline.commits)
+    for key, (_, stat) in oldest.items():
+        previous = _base_before(stat) if has_logs else stat.prev_commit
+        if previous and InstantTime(previous) not in instants.get(key, frozenset()):
+            lost.append(LostFile(*key, InstantTime(previous)))
+    first = timeline.first_time
+    gone = replaced.keys() - oldest.keys() - instants.keys() - set(logged)
+    if first and gone:
+        lost += [LostFile(*key, first) for key in gone - _begun(promises)]
     by_partition: dict[str, dict[FileId, tuple[LostFile, ...]]] = {}
     for file in sorted(lost, key=lambda f: f.instant):
         groups = by_partition.setdefault(file.partition_path, {})
         groups[file.file_id] = (*groups.get(file.file_id, ()), file)
     return by_partition
+
+
+def _base_before(stat: WriteStat) -> InstantTime | None:
+    """The instant of the base file that a new one replaced; the slice before may have had none."""
+    before = parse_base_file_name((stat.prev_base_file or "").rpartition("/")[2])
+    return before.instant if before is not None else None
+
+
+def _begun(promises: Promises) -> set[GroupKey]:
+    """The groups that may have begun with a commit: the first to write to them updated no row."""
+    found: dict[GroupKey, bool] = {}
+    for _, metadata in sorted(promises.commits.items(), key=lambda each: each[0]):
+        for stat in metadata.stats:
+            found.setdefault((stat.partition_path, stat.file_id), stat.num_updates == 0)
+    return {key for key, begun in found.items() if begun}
 
 
 def still_promised(

@@ -7,15 +7,15 @@ since. So whoever carries it out, Apache Hudi too, replaces no newer rows by old
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.format.plans import RequestedReplace, parse_requested_replace, render_requested_replace
+from pyhudi.format.instants import Instant, InstantTime, State
+from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.locks.base import TableLock
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import plan_of
+from pyhudi.timeline.pending import planned_clusterings
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.comparison import Group
 
@@ -23,21 +23,6 @@ log = logging.getLogger(__name__)
 
 #: in the extra metadata of a plan: its clustering leaves out the groups that a write has changed
 YIELDS: Final = "pyhudi.clustering.yields"
-
-
-def planned_clusterings(
-    table: Table, now: Timeline, instant: InstantTime | None = None
-) -> Iterator[tuple[Instant, RequestedReplace]]:
-    """The pending clusterings, except ``instant``, with their plans."""
-    for pending in now.pending:
-        if pending.action not in (Action.CLUSTERING, Action.REPLACECOMMIT):
-            continue
-        if pending.time == instant:
-            continue
-        # If its requested file is gone, it has settled since the listing, or lost its plan.
-        found = plan_of(table, now, pending, parse_requested_replace, gone=RequestedReplace())
-        if found is not None and found.clustering_plan is not None:
-            yield pending, found
 
 
 def groups_of(requested: RequestedReplace) -> frozenset[Group]:

@@ -15,13 +15,10 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import planned_clusterings
 from pyhudi.timeline.schema import schema_of, table_schema
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts.clustering_plans import (
-    groups_of,
-    planned_clusterings,
-    yields,
-)
+from pyhudi.transactions.conflicts.clustering_plans import groups_of, yields
 from pyhudi.transactions.conflicts.comparison import (
     STRATEGIES,
     Footprint,

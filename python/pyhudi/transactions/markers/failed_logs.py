@@ -3,8 +3,8 @@
 The blocks of a log say which delta commits wrote it (spec/log_files.md L3). A log of one write
 alone is deleted with it. On a file system that appends, Apache Hudi may have added to a log of
 others: such a log stays, and a command block takes the failed blocks back (spec/log_files.md L6).
-So it does with a log that a pending compaction has in its plan: Apache Hudi plans one beside writes
-that run, and nobody could run that plan without the log.
+So it does with a log that a pending compaction or clustering has in its plan: Apache Hudi plans one
+beside writes that run, and nobody could run that plan without the log.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Collection, Iterable
 from pyhudi.format.filenames import LogFileName, parse_log_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.log_blocks import BlockType, HeaderKey, read_blocks, render_block
+from pyhudi.format.plans import ClusteringSlice, CompactionOperation
 from pyhudi.slices.file_listing import StorageListing
 from pyhudi.storage.base import Storage
-from pyhudi.timeline.pending import COMPACTING, planned_compactions
+from pyhudi.timeline.pending import COMPACTING, planned_clusterings, planned_compactions
 from pyhudi.timeline.table import Table
 
 #: the command that takes back the blocks of an instant
@@ -31,7 +32,7 @@ def shared_logs(storage: Storage, paths: Iterable[str], instant: InstantTime) ->
 def staying_logs(table: Table, paths: Collection[str], instant: InstantTime) -> set[str]:
     """Those of ``paths`` that a rollback of ``instant`` must leave; none in layout 2.
 
-    They are shared with other writes, or in the plan of a pending compaction.
+    They are shared with other writes, or in the plan of a pending compaction or clustering.
     """
     if table.config.layout > 1:
         return set()
@@ -40,11 +41,17 @@ def staying_logs(table: Table, paths: Collection[str], instant: InstantTime) -> 
 
 
 def _planned(table: Table) -> set[str]:
-    """The logs that pending compactions are to merge."""
+    """The logs that pending compactions and clusterings are to merge."""
+    now = table.timeline()
+    slices: list[CompactionOperation | ClusteringSlice] = [
+        each for _, plan in planned_compactions(table, now, COMPACTING) for each in plan.operations
+    ]
+    for _, requested in planned_clusterings(table, now):
+        groups = requested.clustering_plan.input_groups if requested.clustering_plan else ()
+        slices += [each for group in groups for each in group.slices]
     return {
         f"{each.partition_path}/{name}" if each.partition_path else name
-        for _, plan in planned_compactions(table, table.timeline(), COMPACTING)
-        for each in plan.operations
+        for each in slices
         for name in (path.rpartition("/")[2] for path in each.delta_file_paths)
     }
 

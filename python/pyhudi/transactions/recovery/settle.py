@@ -213,5 +213,9 @@ def sweep(writer: Writer) -> None:
             delete_history(storage, time)
         delete_markers(storage, time)
         storage.delete([f"{HEARTBEATS}/{time}"])
-    gone = [t for t in silent if has_passed(storage, clock, beats[t], policy.lapse_ms)]
+    gone = [
+        t for t in silent
+        if has_passed(storage, clock, beats[t], policy.lapse_ms)
+        or ended_process(last_words(storage, t), policy) is not None
+    ]  # fmt: skip
     storage.delete([f"{HEARTBEATS}/{time}" for time in gone])

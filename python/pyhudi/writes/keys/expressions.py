@@ -13,6 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
+    DecimalType,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -28,6 +29,9 @@ from pyhudi.format.keys import (
 from pyhudi.format.table_config import KeyGenerator, TableConfig
 from pyhudi.tables.columns import find_field
 from pyhudi.writes.keys.timestamp_keys import TimestampFormat, timestamp_path
+
+#: a decimal below 0.000001 as plain text: its sign, its first digit that counts, and the others
+SMALL = r"^(-?)0\.0{6}0*([0-9])([0-9]*)$"
 
 RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
@@ -51,12 +55,29 @@ def key_text(schema: StructType, path: str) -> Column:
             key=path,
         )
     value = column(path)
+    if isinstance(kind, DecimalType):
+        return _decimal_text(value, kind.scale)
     if isinstance(kind, TimestampType):
         return F.unix_micros(value).cast("string")
     if isinstance(kind, TimestampNTZType):
         epoch = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
         return F.expr(f"cast(timestampdiff(MICROSECOND, {epoch}, {quoted(path)}) as string)")
     return value.cast("string")
+
+
+def _decimal_text(value: Column, scale: int) -> Column:
+    """Java's text of a decimal, with an exponent below 0.000001: 1E-7.
+
+    Spark's own text has none under ``spark.sql.ansi.enabled``, the default since Spark 4.
+    """
+    text = value.cast("string")
+    if scale <= 6:
+        return text
+    sign, first, others = (F.regexp_extract(text, SMALL, at) for at in (1, 2, 3))
+    point = F.when(others == "", "").otherwise(".")
+    exponent = (F.lit(scale) - F.length(others)).cast("string")
+    small = F.concat(sign, first, point, others, F.lit("E-"), exponent)
+    return F.when(text.rlike(SMALL), small).otherwise(text)
 
 
 def quoted(path: str) -> str:

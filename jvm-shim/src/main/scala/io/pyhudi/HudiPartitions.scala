@@ -1,16 +1,18 @@
 package io.pyhudi
 
+import java.time.LocalDate
 import java.util
-import java.util.Collections
+import java.util.{Collections, Objects}
 
 import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
+import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.connector.catalog.SupportsAtomicPartitionManagement
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 import org.apache.spark.sql.sources._
-import org.apache.spark.sql.types.{DataType, StructType, TimestampNTZType, TimestampType}
+import org.apache.spark.sql.types._
 
 /** SHOW PARTITIONS and ALTER TABLE DROP PARTITION. A partition exists through its rows: it cannot
   * be added without rows, and it has no metadata of its own.
@@ -42,7 +44,10 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
       index -> values.get(at, columns(index).dataType)
     }
     all(columns).filter { case (_, row) =>
-      wanted.forall { case (at, value) => row.get(at, columns(at).dataType) == value }
+      wanted.forall { case (at, value) =>
+        val own = row.get(at, columns(at).dataType)
+        own == value || Objects.equals(own, value) // 0.0 and -0.0, and NaN and itself
+      }
     }
   }
 
@@ -104,11 +109,16 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
 
   private def condition(ident: InternalRow): Filter =
     partitionSchema().fields.zipWithIndex.map { case (column, at) =>
-      val value = CatalystTypeConverters.convertToScala(
-        ident.get(at, column.dataType),
-        column.dataType)
-      if (value == null) IsNull(column.name) else EqualTo(column.name, value): Filter
+      if (ident.isNullAt(at)) IsNull(column.name)
+      else EqualTo(column.name, literal(ident.get(at, column.dataType), column.dataType)): Filter
     }.reduce[Filter](And(_, _))
+
+  /** Days by the calendar of today: that of `java.sql` lacks ten of the year 1582. */
+  private def literal(value: Any, kind: DataType): Any = (kind, value) match {
+    case (DateType, day: Int) => LocalDate.ofEpochDay(day)
+    case (TimestampType, micros: Long) => DateTimeUtils.microsToInstant(micros)
+    case _ => CatalystTypeConverters.convertToScala(value, kind)
+  }
 
   override def createPartitions(
       idents: Array[InternalRow],

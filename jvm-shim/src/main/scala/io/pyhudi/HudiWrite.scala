@@ -3,6 +3,8 @@ package io.pyhudi
 import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
+import org.apache.spark.sql.connector.expressions.filter.{AlwaysFalse, AlwaysTrue, Predicate}
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.pyhudi.StatementPlans
 import org.apache.spark.sql.sources.{Filter, InsertableRelation}
@@ -43,6 +45,12 @@ private[pyhudi] class HudiWriteBuilder(
   override def overwrite(filters: Array[Filter]): WriteBuilder =
     set(new HudiInsert(target, info, Overwrite.Matching(filters)))
 
+  override def canOverwrite(predicates: Array[Predicate]): Boolean =
+    super.canOverwrite(predicates.map(HudiWriteBuilder.withFlags))
+
+  override def overwrite(predicates: Array[Predicate]): WriteBuilder =
+    super.overwrite(predicates.map(HudiWriteBuilder.withFlags))
+
   override def overwriteDynamicPartitions(): WriteBuilder =
     set(new HudiSpoolWrite(target, info, table))
 
@@ -51,6 +59,23 @@ private[pyhudi] class HudiWriteBuilder(
   private def set(chosen: Write): WriteBuilder = {
     write = chosen
     this
+  }
+}
+
+private[pyhudi] object HudiWriteBuilder {
+
+  /** A comparison of a column with the literals true and false. Spark hands them over as conditions
+    * of their own, and then finds no `Filter` for the comparison.
+    */
+  def withFlags(predicate: Predicate): Predicate = predicate.children.headOption match {
+    case Some(_: NamedReference) =>
+      val children = predicate.children.map {
+        case _: AlwaysTrue => Expressions.literal(true)
+        case _: AlwaysFalse => Expressions.literal(false)
+        case other => other
+      }
+      new Predicate(predicate.name, children)
+    case _ => predicate
   }
 }
 
