@@ -172,6 +172,18 @@ FILES: Final = (
                 ("test_time_travel_misses_the_cleaned_base_file_of_a_slice_that_had_logs",),
             ),
             Mutant(
+                "logs without a base file that a compaction merged are not missed",
+                "lost_files",
+                (("gone.add(key)", "pass"),),
+                ("test_time_travel_misses_the_cleaned_logs_of_a_slice_that_had_nothing_else",),
+            ),
+            Mutant(
+                "logs of an active commit are missed before it",
+                "lost_files",
+                (("gone - _begun(promises)", "gone"),),
+                ("test_time_travel_misses_the_cleaned_logs_of_a_slice_that_had_nothing_else",),
+            ),
+            Mutant(
                 "replaced groups are not missed",
                 "lost_files",
                 (("if first and gone:", "if False and gone:"),),

@@ -57,10 +57,11 @@ class Bare:
         replaced: Replaced | None = None,
         torn: bool = False,
         operation: str = "UNKNOWN",
+        compacted: bool = False,
     ) -> None:
         completion = t(done or time + 1) if state is State.COMPLETED and self.layout == 2 else None
         name = instant_file_name(Instant(t(time), action, state, completion), self.layout)
-        metadata = CommitMetadata(operation, stats, replaced=replaced)
+        metadata = CommitMetadata(operation, stats, replaced=replaced, compacted=compacted)
         whole = state is State.COMPLETED and not torn
         data = render_commit(metadata, self.layout) if whole else b""
         self.storage.put_if_absent(f"{self.folder}/{name}", data)

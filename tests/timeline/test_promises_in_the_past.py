@@ -70,6 +70,29 @@ def test_time_travel_misses_the_cleaned_base_file_of_a_slice_that_had_logs(bare:
     assert [f.instant for f in bare.view().latest()] == [t(20), t(10)]
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_time_travel_misses_the_cleaned_logs_of_a_slice_that_had_nothing_else(
+    bare: Bare, begun: bool
+) -> None:
+    """An active commit that only inserted rows may have begun the group."""
+    added(bare, 10, bare.file("g2", 10))
+    log = bare.log("g1", 15)
+    inserted = WriteStat(FileId("g1"), f"p/{log}", "p", num_inserts=2, file_size_bytes=5)
+    added(bare, 15, *[inserted] * begun)
+    made = bare.file("g1", 20)
+    bare.put(Action.COMMIT, State.COMPLETED, 20, stats=(made,), compacted=True)
+    assert [f.instant for f in bare.view().latest(t(10))] == [t(10)]
+
+    bare.storage.delete([f"p/{log}"])
+    if begun:
+        assert [f.instant for f in bare.view().latest(t(10))] == [t(10)]
+    else:
+        with pytest.raises(HistoryExpired, match="cleaned"):
+            bare.view().latest(t(10))
+    assert [f.instant for f in bare.view().latest(t(20))] == [t(20), t(10)]
+    assert [f.instant for f in bare.view().latest()] == [t(20), t(10)]
+
+
 def test_time_travel_misses_no_base_file_that_is_there(bare: Bare) -> None:
     before = bare.file("g1", 5)
     added(bare, 10, bare.file("g2", 10))

@@ -136,14 +136,15 @@ def lost_files(
     listed: Mapping[str, int],
     instants: Mapping[GroupKey, frozenset[InstantTime]],
     replaced: Mapping[GroupKey, InstantTime],
-    logged: Collection[GroupKey],
+    logged: Mapping[GroupKey, InstantTime],
 ) -> dict[str, dict[FileId, tuple[LostFile, ...]]]:
     """Files that commits name and the listing lacks; most were cleaned after newer slices.
 
     ``listed`` has the sizes of base files by path, ``instants`` the instants of each group's
-    visible files, ``logged`` the groups that have logs. Two more count: the slice before the first
-    active base file of a group, and a replaced group of which no file is left, unless it
-    may have begun with the logs of an active commit.
+    visible files, ``logged`` the earliest instant that the name of one of its logs has. Two more
+    count: the slice before the first active base file of a group, and a replaced group of which no
+    file is left, or none from before a compaction. A group that may have begun with the logs of an
+    active commit had none before.
     """
     lost: list[LostFile] = []
     oldest: dict[GroupKey, tuple[InstantTime, WriteStat]] = {}
@@ -159,8 +160,12 @@ def lost_files(
         previous = _base_before(stat) if has_logs else stat.prev_commit
         if previous and InstantTime(previous) not in instants.get(key, frozenset()):
             lost.append(LostFile(*key, InstantTime(previous)))
+    gone = replaced.keys() - oldest.keys() - instants.keys() - logged.keys()
+    for key, (instant, stat) in oldest.items():
+        left = min(logged.get(key, instant), *instants.get(key, ()))
+        if left >= instant and _of_logs_alone(stat, promises.commits.get(instant)):
+            gone.add(key)
     first = timeline.first_time
-    gone = replaced.keys() - oldest.keys() - instants.keys() - set(logged)
     if first and gone:
         lost += [LostFile(*key, first) for key in gone - _begun(promises)]
     by_partition: dict[str, dict[FileId, tuple[LostFile, ...]]] = {}
@@ -176,12 +181,19 @@ def _base_before(stat: WriteStat) -> InstantTime | None:
     return before.instant if before is not None else None
 
 
+def _of_logs_alone(stat: WriteStat, commit: CommitMetadata | None) -> bool:
+    """Whether a compaction made this base file, of a slice without one as far as it says."""
+    return commit is not None and commit.compacted and _base_before(stat) is None
+
+
 def _begun(promises: Promises) -> set[GroupKey]:
-    """The groups that may have begun with a commit: the first to write to them updated no row."""
+    """The groups that may have begun with a commit: the first to write to them updated no row, and
+    compacted nothing."""
     found: dict[GroupKey, bool] = {}
     for _, metadata in sorted(promises.commits.items(), key=lambda each: each[0]):
         for stat in metadata.stats:
-            found.setdefault((stat.partition_path, stat.file_id), stat.num_updates == 0)
+            new = not metadata.compacted and stat.num_updates == 0
+            found.setdefault((stat.partition_path, stat.file_id), new)
     return {key for key, begun in found.items() if begun}
 
 

@@ -341,7 +341,11 @@ def list_view(
         for partition, by_id in groups.items()
         for file_id, files in by_id.items()
     }
-    logged = {(partition, file_id) for partition, by_id in every.items() for file_id in by_id}
+    logged = {
+        (partition, file_id): min(log.instant for log in of_group)
+        for partition, by_id in every.items()
+        for file_id, of_group in by_id.items()
+    }
     lost = lost_files(timeline, promises, listed, held, replaced, logged)
     view = FileSystemView(storage, timeline, groups, read, replaced, lost, (), archived, own)
     view = replace(
