@@ -232,6 +232,8 @@ def do_without_spark() -> None:
         return Prepared(cast(Any, keyed), SCHEMA, SCHEMA.arrow(), FIELDS, False)
 
     module("pyhudi.writes.write").prepare = prepare
+    for each in ("key_lookup", "collected"):
+        module(f"pyhudi.writes.{each}").HERE_BASE_BYTES = 1 << 40
     compact_without_spark()
 
 
