@@ -14,12 +14,13 @@ ROOT = Path(__file__).parents[1]
 LINE = re.compile(r"(\w+): (\d+) modules, (\d+) returns, (\d+) callbacks")
 #: returns and callbacks of each operation: less is better, and more needs a reason. Clean and
 #: archive after a commit took three returns, the logs beside base files one of a read, the choice
-#: of partitions and pending clusterings two of a write, dead clusterings one of a rollback; the
-#: state in front of the index took eight of an upsert, and a callback that reads what it lacks; the
-#: marks of streams, which each commit carries on, two, and the repetition of a write, which the
-#: explorer runs too, three and its attempt as a callback; the type of the table, which names the
-#: action of a commit and says whether there are logs, two of an upsert and one of an ALTER
-MOST = {"upsert": (71, 10), "read": (6, 0), "ALTER": (35, 4), "rollback": (3, 0)}
+#: of partitions and pending clusterings two of a write, dead clusterings one of a rollback, and one
+#: more since their plans are read where those of compactions are, below the markers; the state in
+#: front of the index took eight of an upsert, and a callback that reads what it lacks; the marks of
+#: streams, which each commit carries on, two, and the repetition of a write, which the explorer
+#: runs too, three and its attempt as a callback; the type of the table, which names the action of a
+#: commit and says whether there are logs, two of an upsert and one of an ALTER
+MOST = {"upsert": (71, 10), "read": (6, 0), "ALTER": (35, 4), "rollback": (4, 0)}
 
 
 def test_no_operation_goes_back_more_often_than_it_did() -> None:
