@@ -45,6 +45,15 @@ def lost_logs(
     return tuple(each for each in found if each.instant > last)
 
 
+def first_logs(logs: Logs) -> dict[tuple[str, FileId], InstantTime]:
+    """The earliest instant in the names of the logs of each group."""
+    return {
+        (partition, file_id): min(log.instant for log in of_group)
+        for partition, by_id in logs.items()
+        for file_id, of_group in by_id.items()
+    }
+
+
 def without_failed_logs(
     logs: Logs, timeline: Timeline, promises: Promises, archived: Set[InstantTime] = frozenset()
 ) -> Logs:

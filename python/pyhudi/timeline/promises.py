@@ -161,11 +161,12 @@ def lost_files(
         if previous and InstantTime(previous) not in instants.get(key, frozenset()):
             lost.append(LostFile(*key, InstantTime(previous)))
     gone = replaced.keys() - oldest.keys() - instants.keys() - logged.keys()
+    first = timeline.first_time
     for key, (instant, stat) in oldest.items():
         left = min(logged.get(key, instant), *instants.get(key, ()))
-        if left >= instant and _of_logs_alone(stat, promises.commits.get(instant)):
+        of_logs = _of_logs_alone(stat, promises.commits.get(instant))
+        if of_logs and first and first < instant <= left:
             gone.add(key)
-    first = timeline.first_time
     if first and gone:
         lost += [LostFile(*key, first) for key in gone - _begun(promises)]
     by_partition: dict[str, dict[FileId, tuple[LostFile, ...]]] = {}

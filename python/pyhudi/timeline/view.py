@@ -35,6 +35,7 @@ from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
 from pyhudi.timeline.advance import add_replaced, advance
 from pyhudi.timeline.log_promises import (
     check_logs,
+    first_logs,
     lost_logs,
     without_disowned_logs,
     without_failed_logs,
@@ -341,12 +342,7 @@ def list_view(
         for partition, by_id in groups.items()
         for file_id, files in by_id.items()
     }
-    logged = {
-        (partition, file_id): min(log.instant for log in of_group)
-        for partition, by_id in every.items()
-        for file_id, of_group in by_id.items()
-    }
-    lost = lost_files(timeline, promises, listed, held, replaced, logged)
+    lost = lost_files(timeline, promises, listed, held, replaced, first_logs(every))
     view = FileSystemView(storage, timeline, groups, read, replaced, lost, (), archived, own)
     view = replace(
         view,
