@@ -63,13 +63,15 @@ not look whether others have built on that commit, so its rows stay in the files
 LOG_TEXT = f"""\
 {LOGS}
 
-The same on merge-on-read tables. Writers add logs and compact nothing; Apache Hudi compacts and
-merges logs, too. *compactions* and *log compactions* are those that completed. What a dead or
-failed service has planned is run by pyhudi at the end.
+The storms with Apache Hudi's services above, on merge-on-read tables. Writers add logs and compact
+nothing; Apache Hudi compacts and merges logs, too. *compactions* and *log compactions* are those
+that completed. What a dead or failed service has planned is run by pyhudi at the end.
 
 What is Apache Hudi's own above is so here, and this beside it. Its log compaction gives the rows
 that it merges its own commit time. In version 6 its roll-back fails, since it looks for a folder
-that only later versions have, and so do some of its log compactions, for other reasons.
+that only later versions have, and so do some of its log compactions, for other reasons. Where it
+rolls back the commit that began a file group, logs of later writes stay without a base file. pyhudi
+refuses writes to such a partition until it is compacted: *UnsupportedTable*.
 """
 
 

@@ -20,7 +20,14 @@ from integration.storm_chronicle import (
     row_problems,
 )
 from integration.storm_hudi import uncrossed
-from integration.storm_page import COLUMNS, LOG_COLUMNS, LOGS, part_of, with_services
+from integration.storm_page import (
+    COLUMNS,
+    HEADING,
+    LOG_COLUMNS,
+    LOGS,
+    part_of,
+    with_services,
+)
 from integration.storm_puts import Fate, LatePuts
 from integration.storm_services import PAGE, TYPES, storm
 from integration.storm_weather import SAMPLE, SMALL, Report
@@ -213,10 +220,13 @@ def test_storms_on_merge_on_read_tables_have_a_part_of_their_own() -> None:
     assert with_services(both, []) == both
 
 
-def test_the_published_page_has_a_storm_of_each_version_and_names_no_problem() -> None:
-    rows = [row for row in part_of(PAGE.read_text()).splitlines() if row.startswith("| ")]
+@pytest.mark.parametrize(("heading", "columns"), [(HEADING, COLUMNS), (LOGS, LOG_COLUMNS)])
+def test_the_published_page_has_a_storm_of_each_version_and_names_no_problem(
+    heading: str, columns: tuple[str, ...]
+) -> None:
+    rows = [row for row in part_of(PAGE.read_text(), heading).splitlines() if row.startswith("| ")]
     names, _, *storms = [row.strip("| ").split(" | ") for row in rows]
-    assert tuple(names) == COLUMNS
+    assert tuple(names) == columns
     assert [storm[0] for storm in storms] == ["6", "8", "9"]
     assert {storm[-1] for storm in storms} == {"none"}
     assert all(int(storm[names.index("restores")]) for storm in storms)

@@ -82,8 +82,8 @@ def log_groups(
     if lone is not None and not write.index.hashed:
         raise UnsupportedTable(
             f"The file group {lone.file_id} of {write.config.name} has logs and no base file yet: "
-            "pyhudi cannot add to it. Nothing was written. Let Apache Hudi compact the table "
-            "first.",
+            "a lookup would miss its keys. Nothing was written. Compact the table first (CALL "
+            "pyhudi.system.run_compaction, or pyhudi.compact), then run it again.",
             feature="writing to file groups without a base file",
         )
     planned = _planned(write)
