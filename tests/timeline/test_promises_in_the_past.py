@@ -93,6 +93,21 @@ def test_time_travel_misses_the_cleaned_logs_of_a_slice_that_had_nothing_else(
     assert [f.instant for f in bare.view().latest()] == [t(20), t(10)]
 
 
+def test_time_travel_misses_such_logs_also_where_the_compacted_group_was_replaced(
+    bare: Bare,
+) -> None:
+    added(bare, 10, bare.file("g2", 10))
+    made = bare.file("g1", 20)
+    bare.put(Action.COMMIT, State.COMPLETED, 20, stats=(made,), compacted=True)
+    bare.replace(30, {"p": (FileId("g1"),)}, bare.file("g3", 30))
+    bare.storage.delete([made.path])
+
+    for time in (10, 20):
+        with pytest.raises(HistoryExpired, match="cleaned"):
+            bare.view().latest(t(time))
+    assert [f.instant for f in bare.view().latest()] == [t(10), t(30)]
+
+
 def test_time_travel_misses_no_base_file_that_is_there(bare: Bare) -> None:
     before = bare.file("g1", 5)
     added(bare, 10, bare.file("g2", 10))

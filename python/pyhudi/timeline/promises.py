@@ -163,7 +163,7 @@ def lost_files(
     gone = replaced.keys() - oldest.keys() - instants.keys() - logged.keys()
     first = timeline.first_time
     for key, (instant, stat) in oldest.items():
-        left = min(logged.get(key, instant), *instants.get(key, ()))
+        left = min((logged.get(key, instant), *instants.get(key, ())))
         of_logs = _of_logs_alone(stat, promises.commits.get(instant))
         if of_logs and first and first < instant <= left:
             gone.add(key)
