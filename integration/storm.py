@@ -52,10 +52,7 @@ from integration.storm_victims import (
     strikes,
 )
 from integration.storm_writer import SEEDER, Spec, runtime_without_spark, shorten_leases
-from pyhudi.clock import SystemClock
-from pyhudi.config import resolve_write
 from pyhudi.errors import HudiError
-from pyhudi.locks.open import LockOpener
 from pyhudi.reads.scan import Query, open_query
 from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.timeline.table import open_table
@@ -228,10 +225,7 @@ def _settle(report: Report, options: dict[str, str]) -> None:
         rollbacks(table.timeline()) - figures["rolled back in the storm"]
     )
     report.problems += [f"left after settling: {path}" for path in orphans(storage)]
-    said = resolve_write(options, table.config.raw).lock
-    opener = LockOpener(SystemClock(), lambda root: storage)
-    holder = opener.open(said, table.config.name, storage).describe()
-    report.problems += [f"the lock is still held by {holder}"] if holder else []
+    report.problems += place.lock_problems(options)
     final = look(Eye(place).query())
     report.problems += outcome_problems(told, final)
     report.problems += differences("the table", final.rows, report.wanted(final.commits))

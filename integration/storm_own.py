@@ -41,13 +41,9 @@ from integration.storm_services import final_look
 from integration.storm_victims import Strike, Victim, Writer, strikes
 from integration.storm_writer import SEEDER, Spec
 from integration.strays import is_data
-from pyhudi.clock import SystemClock
-from pyhudi.config import resolve_write
-from pyhudi.locks.open import LockOpener
 from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.services.rounds import USUAL, Service, run_services
 from pyhudi.storage.base import Storage
-from pyhudi.timeline.table import open_table
 from pyhudi.transactions.leases import FOLDER as LEASES
 from tests.servers.process import BRIEF_SPARK
 
@@ -343,11 +339,7 @@ def _settle(report: Report, where: Place, options: Mapping[str, str], chronicle:
     report.problems += [f"left after settling: {name}" for name in left]
     leases = [file.path for file in storage.list(LEASES)]
     report.problems += [f"left after settling: {path}" for path in leases]
-    table = open_table(storage)
-    said = resolve_write(options, table.config.raw).lock
-    opener = LockOpener(SystemClock(), lambda root: storage)
-    holder = opener.open(said, table.config.name, storage).describe()
-    report.problems += [f"the lock is still held by {holder}"] if holder else []
+    report.problems += where.lock_problems(options)
     report.problems += outcome_problems(told, chronicle, listing)
     for name, text in told.why_failed.items():
         if instants := named_services(chronicle, text):

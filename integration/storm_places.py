@@ -8,8 +8,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyhudi.clock import SystemClock
+from pyhudi.config import resolve_write
+from pyhudi.errors import LockTimeout
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.open import LockOpener
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
+from pyhudi.timeline.table import open_table
 from tests.s3_server import S3Server, s3_server
 from tests.servers.dynamodb import CREDENTIALS, dynamodb_server
 from tests.servers.hive_metastore import hive_metastore
@@ -56,6 +62,24 @@ class Place:
     def open(self) -> Storage:
         """The table's storage."""
         return open_storage(self.root, self.hadoop)
+
+    def lock_problems(self, options: Mapping[str, str]) -> list[str]:
+        """Whether the lock can be had, and is free when it was given up.
+
+        The last process of a storm may have been killed with it. Then nobody has asked since, and
+        the lease of the dead is over before a wait of two leases is.
+        """
+        storage = self.open()
+        config = open_table(storage).config
+        said = resolve_write(options, config.raw).lock
+        lock = LockOpener(SystemClock(), lambda root: storage).open(said, config.name, storage)
+        try:
+            lock.acquire(2 * self.lease_s + 5, LockOwner.this_process("after the storm"))
+        except LockTimeout as error:
+            return [f"the lock is not free after the storm: {error}"]
+        lock.release()
+        holder = lock.describe()
+        return [f"the lock is still held by {holder}"] if holder else []
 
 
 def _filesystem(folder: Path, stack: ExitStack) -> Place:

@@ -15,9 +15,20 @@ from integration.peers import HudiRs, SparkPeer
 from integration.storm import COLUMNS, WHOLE, Report, page, rage, verify
 from integration.storm_check import Name, Seen, Told, differences, expected, outcome_problems
 from integration.storm_page import parts_of
-from integration.storm_places import PLACES, Place, place
+from integration.storm_places import OPTIONS, PLACES, Place, place
 from integration.storm_victims import LOGS_SAMPLE, MERGED_SAMPLE, SAMPLE, Scale, strikes
 from integration.storm_waits import BEGIN, END, Turn, line, passed_by, publish
+from pyhudi.clock import SystemClock
+from pyhudi.config import resolve_write
+from pyhudi.format.spark_schema import Column, SparkSchema
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.filesystem import LOCK_PATH
+from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.locks.lock_file import LockFile, render_lock_file
+from pyhudi.tables.create import new_table_config
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.presence import make_table
+from pyhudi.transactions.writer import Writer, WriterPolicy
 
 COMMITS: tuple[tuple[str, Name], ...] = (("1", (0, 0)), ("2", (1, 0)))
 
@@ -119,6 +130,23 @@ def test_a_failed_write_that_is_visible_is_a_problem() -> None:
     assert outcome_problems(said, Seen(COMMITS, ())) == []
     (problem,) = outcome_problems(said, Seen((*COMMITS, ("3", (0, 1))), ()))
     assert problem == "upsert (0, 1) failed (WriterFenced), yet is ['3']"
+
+
+def test_only_a_lock_whose_holder_lives_is_a_problem(tmp_path: Path) -> None:
+    where = Place(str(tmp_path / "storm"), "filesystem", "local disk", {}, lease_s=0.0)
+    storage = where.open()
+    schema = SparkSchema((Column("key", "string"), Column("dt", "string")))
+    config = new_table_config(where.root, resolve_write(OPTIONS), schema, record_schema=True)
+    lock = InProcessLock(InProcessLocks(), "storm")
+    make_table(Writer(Table(storage, config), lock, SystemClock(), WriterPolicy()))
+    holder = LockOwner.this_process("20240501123005000")
+    for lease_s, told in ((60.0, [str(holder)]), (0.1, [])):
+        held = LockFile("token", holder, since_ms=1_714_566_605_000, lease_s=lease_s)
+        storage.replace(LOCK_PATH, render_lock_file(held))
+        problems = where.lock_problems(OPTIONS)
+        assert [each for each in told if each in "".join(problems)] == told
+        assert len(problems) == len(told)
+    assert where.lock_problems(OPTIONS) == []
 
 
 def test_a_write_that_landed_twice_is_a_problem() -> None:

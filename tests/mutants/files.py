@@ -191,6 +191,30 @@ FILES: Final = (
                     "test_time_travel_misses_a_group_of_an_archived_commit_that_was_replaced_and_cleaned",
                 ),
             ),
+            Mutant(
+                "a file that is lost now lets those of the past go",
+                "list_view",
+                (("view.missing()", "[f for ids in lost.values() for each in ids.values() for f in each]"),),
+                ("test_time_travel_misses_a_cleaned_slice_also_where_a_file_of_now_is_lost",),
+            ),
+            Mutant(
+                "a file that an archived commit may have replaced never counted",
+                "LostFile.promised",
+                (("(as_of is not None and as_of < self.until)", "False"),),
+                (
+                    "test_a_cleaned_file_counts_until_an_archived_commit_may_have_replaced_it",
+                    "test_the_same_holds_for_a_log",
+                ),
+            ),
+            Mutant(
+                "a file that an archived commit has replaced is missed",
+                "LostFile.promised",
+                (("", "return True"),),
+                (
+                    "test_a_cleaned_file_counts_until_an_archived_commit_may_have_replaced_it",
+                    "test_the_same_holds_for_a_log",
+                ),
+            ),
         ),
     ),
     Guard(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pytest
 
-from pyhudi.errors import HistoryExpired
+from pyhudi.errors import HistoryExpired, TableCorrupt
+from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
-from pyhudi.format.instants import Action, State
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.table_config import parse_table_config
+from pyhudi.timeline.strays import Archive
+from pyhudi.timeline.view import FileSystemView, list_view
 from tests.timeline.bare import Bare, after, t
 
 
@@ -161,3 +166,67 @@ def test_a_group_that_is_younger_than_the_asked_time_is_not_missed(bare: Bare) -
     bare.commit(30, after(bare.file("g2", 30), 20))
 
     assert [f.file_id for f in bare.view().latest(t(10))] == ["g1"]
+
+
+@dataclass(frozen=True, slots=True)
+class Archived(Archive):
+    """An archive with commits of which nothing but the time is known."""
+
+    times: tuple[int, ...] = ()
+
+    def commits(self) -> Mapping[InstantTime, ArchivedInstant]:
+        found = (Instant(t(n), Action.COMMIT, State.COMPLETED, t(n + 1)) for n in self.times)
+        return {each.time: ArchivedInstant(each, None, None, "") for each in found}
+
+
+def view_beside(bare: Bare, *times: int) -> FileSystemView:
+    """The view of a table that has these archived commits."""
+    config = parse_table_config(b"hoodie.table.name=t\nhoodie.table.version=9\n", "memory")
+    return list_view(bare.storage, bare.timeline(), Archived(bare.storage, config, times))
+
+
+def test_time_travel_misses_a_cleaned_slice_also_where_a_file_of_now_is_lost(bare: Bare) -> None:
+    """As while a restore undoes commits because of which a clean has deleted files."""
+    bare.commit(10, bare.file("g2", 10))
+    lost = bare.file("g3", 15)
+    bare.commit(15, lost)
+    bare.commit(20, after(bare.file("g1", 20), 5))
+    bare.storage.delete([lost.path])
+    view = view_beside(bare, 3, 5, 7)
+
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        view.latest(t(10))
+    with pytest.raises(TableCorrupt, match="no later commit has replaced it"):
+        view.latest()
+
+
+def test_a_cleaned_file_counts_until_an_archived_commit_may_have_replaced_it(bare: Bare) -> None:
+    """As after the savepoint of the only commit that is not archived was deleted."""
+    old = bare.file("g1", 10)
+    bare.commit(10, old)
+    bare.put(Action.SAVEPOINT, State.COMPLETED, 10)
+    bare.file("g9", 20)
+    bare.commit(30, bare.file("g2", 30))
+    bare.storage.delete([old.path])
+    view = view_beside(bare, 5, 20, 25)
+
+    assert [f.file_id for f in view.latest()] == ["g2", "g9"]
+    assert [f.file_id for f in view.latest(t(20))] == ["g9"]
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        view.latest(t(10))
+
+
+def test_the_same_holds_for_a_log(bare: Bare) -> None:
+    bare.file("g1", 5)
+    log = bare.log("g1", 10)
+    bare.logged(10, "g1", log)
+    bare.put(Action.SAVEPOINT, State.COMPLETED, 10)
+    bare.file("g9", 20)
+    bare.commit(30, bare.file("g2", 30))
+    bare.storage.delete([f"p/{log}"])
+    view = view_beside(bare, 5, 20, 25)
+
+    assert [f.file_id for f in view.slices()] == ["g1", "g2", "g9"]
+    assert [f.file_id for f in view.slices(t(20))] == ["g1", "g9"]
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        view.slices(t(10))

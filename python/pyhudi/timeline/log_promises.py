@@ -15,7 +15,7 @@ from pyhudi.format.filenames import FileId, LogFileName, parse_log_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.slices.files import LogFile, Logs
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.promises import LostFile, Promises, loss
+from pyhudi.timeline.promises import LostFile, Promises, bounded, loss
 from pyhudi.timeline.strays import Archive
 
 if TYPE_CHECKING:
@@ -37,12 +37,11 @@ def lost_logs(
             if size is None or size < stat.file_size_bytes:
                 place = stat.partition_path, named.file_id
                 found.append(LostFile(*place, instant, stat.path, stat.file_size_bytes, size))
-    if archive is None or not any(map(_Need(view, None), found)):
+    counts = _Need(view, None)
+    if archive is None or not (now := list(filter(counts, found))):
         return tuple(found)
-    # A savepoint keeps its commit while later ones are archived, which may have replaced its logs.
-    active = {instant.time for instant in view.timeline.commits}
-    last = max((time for time in archive.commits() if time not in active), default="")
-    return tuple(each for each in found if each.instant > last)
+    until = bounded(now, view.timeline, archive.commits())
+    return tuple(until.get(each, each) for each in found)
 
 
 def first_logs(logs: Logs) -> dict[tuple[str, FileId], InstantTime]:
@@ -148,7 +147,7 @@ class _Need:
     def __call__(self, lost: LostFile) -> bool:
         place = lost.partition_path, lost.file_id
         late = self._as_of is not None and lost.instant > self._as_of
-        if late or self._view.is_gone(*place, self._as_of):
+        if late or not lost.promised(self._as_of) or self._view.is_gone(*place, self._as_of):
             return False
         named = _named(lost.path)
         ends = self._ends.get(named.instant, named.instant) if named is not None else ""

@@ -7,7 +7,8 @@ table changed during the listing, or the file is lost. Archived commits promise 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,7 +36,8 @@ class LostFile:
     """A file that must exist, but is missing or cut off.
 
     ``path`` is empty if only its instant is known. ``found_bytes`` is the file's size, None if the
-    file is missing; ``size_bytes`` is the size that it should have.
+    file is missing; ``size_bytes`` is the size that it should have. From ``until`` on an archived
+    commit may have replaced it.
     """
 
     partition_path: str
@@ -44,6 +46,11 @@ class LostFile:
     path: str = ""
     size_bytes: int = 0
     found_bytes: int | None = None
+    until: InstantTime | None = None
+
+    def promised(self, as_of: InstantTime | None) -> bool:
+        """Whether no archived commit up to ``as_of`` may have replaced it."""
+        return self.until is None or (as_of is not None and as_of < self.until)
 
 
 #: partition path -> file id -> lost files, ascending by instant
@@ -198,22 +205,19 @@ def _begun(promises: Promises) -> set[GroupKey]:
     return {key for key, begun in found.items() if begun}
 
 
-def still_promised(
-    lost: Lost, timeline: Timeline, archived: Collection[InstantTime]
-) -> dict[str, dict[FileId, tuple[LostFile, ...]]]:
-    """``lost`` without files that an archived commit may have replaced.
+def bounded(
+    lost: Iterable[LostFile], timeline: Timeline, archived: Collection[InstantTime]
+) -> dict[LostFile, LostFile]:
+    """Each of ``lost``, which count now -> the same until an archived commit may have replaced it.
 
     A savepoint keeps its commit on the timeline while later commits are archived. After the
     savepoint is deleted, a clean deletes files of its commit. Then only the archive shows what has
     replaced them.
     """
     active = {instant.time for instant in timeline.commits}
-    newest = max((time for time in archived if time not in active), default=InstantTime(""))
-    kept: dict[str, dict[FileId, tuple[LostFile, ...]]] = {}
-    for partition, groups in lost.items():
-        for file_id, files in groups.items():
-            kept.setdefault(partition, {})[file_id] = tuple(f for f in files if f.instant > newest)
-    return kept
+    passed = sorted(time for time in archived if time not in active)
+    after = {each: bisect_right(passed, each.instant) for each in lost}
+    return {each: replace(each, until=passed[n]) for each, n in after.items() if n < len(passed)}
 
 
 def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) -> HudiError:

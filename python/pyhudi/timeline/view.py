@@ -44,11 +44,11 @@ from pyhudi.timeline.promises import (
     Lost,
     LostFile,
     Promises,
+    bounded,
     check_not_torn,
     loss,
     lost_files,
     promises_of,
-    still_promised,
 )
 from pyhudi.timeline.strays import Archive, strays
 from pyhudi.timeline.versions import archived_ends
@@ -214,7 +214,7 @@ class FileSystemView:
             if self.is_gone(partition, file_id, as_of):
                 continue
             lost = next((f for f in reversed(files) if as_of is None or f.instant <= as_of), None)
-            if lost is None:
+            if lost is None or not lost.promised(as_of):
                 continue
             held = self.groups[partition].get(file_id, ())
             newer = (f for f in held if f.instant > lost.instant)
@@ -354,7 +354,11 @@ def list_view(
         groups.setdefault(partition, {})
     if archive is None or view.whole:
         return view
-    return replace(view, lost=still_promised(lost, timeline, archive.commits()))
+    until = bounded(view.missing(), timeline, archive.commits())
+    return replace(view, lost={
+        partition: {key: tuple(until.get(f, f) for f in files) for key, files in by_id.items()}
+        for partition, by_id in lost.items()
+    })  # fmt: skip
 
 
 def _archived(
