@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from integration.storm_check import Name, Row, Told, differences
@@ -46,10 +46,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """The restore or rollback that undid a commit, and when it was asked for."""
+    """The restore or rollback that undid a commit first; ``asked_ms`` is the last one's time."""
 
     by: str
     action: str
+    asked_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,14 @@ class Chronicle:
             try:
                 if instant.action in (Action.ROLLBACK, Action.RESTORE):
                     self._take_undoing(storage, timeline, instant)
-                elif instant in timeline.commits and instant.time not in self.entries:
+                elif instant in timeline.commits and not self._knows(timeline, instant):
                     self._take_commit(storage, timeline, instant)
             except (FileNotFoundError, HudiError):
                 continue
+
+    def _knows(self, timeline: Timeline, instant: Instant) -> bool:
+        """Whether this completion was taken in: a clustering may run again after a rollback."""
+        return self.ended_ms.get(instant.time) == timeline.modified_ms[instant_key(instant)]
 
     def _take_commit(self, storage: Storage, timeline: Timeline, instant: Instant) -> None:
         metadata = COMMITS.get(storage, timeline, instant)
@@ -135,18 +140,26 @@ class Chronicle:
             return
         path = timeline.file_of(Instant(instant.time, instant.action, State.REQUESTED))
         data = storage.read(path)
+        asked_ms = next(f for f in storage.list(timeline.folder) if f.path == path).modified_ms
         if instant.action is Action.ROLLBACK:
             target = parse_rollback_plan(data, path).instant_to_rollback
             times = [target.commit_time] if target else []
         else:
             plan = parse_restore_plan(data, path)
             times = [one.commit_time for one in plan.instants_to_rollback]
-            asked = next(f for f in storage.list(timeline.folder) if f.path == path)
             saved, undoes = str(plan.savepoint_to_restore_timestamp), frozenset(map(str, times))
-            self.restores.append(Restoring(str(instant.time), saved, undoes, asked.modified_ms))
+            self.restores.append(Restoring(str(instant.time), saved, undoes, asked_ms))
         self._plans.add(instant.time)
         for time in times:
-            self.undone.setdefault(str(time), Undoing(str(instant.time), instant.action.value))
+            first = self.undone.get(str(time), Undoing(str(instant.time), instant.action.value))
+            self.undone[str(time)] = replace(first, asked_ms=max(first.asked_ms, asked_ms))
+
+    def stays_undone(self, entry: Entry) -> bool:
+        """Whether a commit was undone, and has not completed once more: only services do that."""
+        undoing = self.undone.get(entry.time)
+        if undoing is None or entry.name is not None:
+            return undoing is not None
+        return self.ended_ms.get(entry.time, 0) <= undoing.asked_ms
 
     def in_order(self) -> list[Entry]:
         """All commits in the order of their completion."""
@@ -166,7 +179,7 @@ class Chronicle:
                 or self.ended_ms.get(entry.time, listing.begun_ms) < listing.begun_ms
             )
             archived = gone and entry.time not in listing.pending
-            return archived and entry.time not in self.undone
+            return archived and not self.stays_undone(entry)
 
         return [entry for entry in self.in_order() if shown(entry)]
 

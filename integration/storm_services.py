@@ -278,7 +278,7 @@ def orphans(storage: Storage, chronicle: Chronicle) -> list[str]:
 
     In layout 1 a log has its slice's instant, and a rollback takes its blocks back.
     """
-    commits = {e.time for e in chronicle.entries.values()} - chronicle.undone.keys()
+    commits = {e.time for e in chronicle.entries.values() if not chronicle.stays_undone(e)}
     groups = {group for entry in chronicle.entries.values() for group in entry.groups}
     by_slice = open_table(storage).timeline().layout == 1
     found = []

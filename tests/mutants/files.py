@@ -194,7 +194,12 @@ FILES: Final = (
             Mutant(
                 "a file that is lost now lets those of the past go",
                 "list_view",
-                (("view.missing()", "[f for ids in lost.values() for each in ids.values() for f in each]"),),
+                (
+                    (
+                        "view.missing()",
+                        "[f for ids in lost.values() for each in ids.values() for f in each]",
+                    ),
+                ),
                 ("test_time_travel_misses_a_cleaned_slice_also_where_a_file_of_now_is_lost",),
             ),
             Mutant(
