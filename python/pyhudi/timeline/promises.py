@@ -220,6 +220,20 @@ def bounded(
     return {each: replace(each, until=passed[n]) for each, n in after.items() if n < len(passed)}
 
 
+def with_bounds(
+    lost: Lost,
+    now: Iterable[LostFile],
+    timeline: Timeline,
+    archived: Collection[InstantTime],
+) -> Lost:
+    """``lost`` with the bounds of those that count now; the others were cleaned for certain."""
+    until = bounded(now, timeline, archived)
+    return {
+        partition: {file_id: tuple(until.get(f, f) for f in files) for file_id, files in ids.items()}
+        for partition, ids in lost.items()
+    }
+
+
 def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) -> HudiError:
     """The error for a lost file that a query under ``timeline`` needs; lists the timeline again.
 

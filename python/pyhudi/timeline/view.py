@@ -44,11 +44,11 @@ from pyhudi.timeline.promises import (
     Lost,
     LostFile,
     Promises,
-    bounded,
     check_not_torn,
     loss,
     lost_files,
     promises_of,
+    with_bounds,
 )
 from pyhudi.timeline.strays import Archive, strays
 from pyhudi.timeline.versions import archived_ends
@@ -354,11 +354,7 @@ def list_view(
         groups.setdefault(partition, {})
     if archive is None or view.whole:
         return view
-    until = bounded(view.missing(), timeline, archive.commits())
-    return replace(view, lost={
-        partition: {key: tuple(until.get(f, f) for f in files) for key, files in by_id.items()}
-        for partition, by_id in lost.items()
-    })  # fmt: skip
+    return replace(view, lost=with_bounds(lost, view.missing(), timeline, archive.commits()))
 
 
 def _archived(
