@@ -229,7 +229,9 @@ def with_bounds(
     """``lost`` with the bounds of those that count now; the others were cleaned for certain."""
     until = bounded(now, timeline, archived)
     return {
-        partition: {file_id: tuple(until.get(f, f) for f in files) for file_id, files in ids.items()}
+        partition: {
+            file_id: tuple(until.get(f, f) for f in files) for file_id, files in ids.items()
+        }
         for partition, ids in lost.items()
     }
 
