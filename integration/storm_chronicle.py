@@ -199,6 +199,27 @@ class Chronicle:
             and self.ended_ms[entry.time] < restore.asked_ms
         }
 
+    def doubled(self, shown: Iterable[Entry]) -> list[str]:
+        """The commits of a look that were built on a clustering which is undone: keys are double.
+
+        Apache Hudi rolls a clustering back, too, that others have built on. The groups that it had
+        replaced count again then, beside its own in which those others have put its rows.
+        """
+        present = list(shown)
+        there = {entry.time for entry in present}
+        undone = [
+            (self.entries[time], undoing)
+            for time, undoing in self.undone.items()
+            if time in self.entries and self.entries[time].name is None and time not in there
+        ]
+        return [
+            e.time for e in present
+            if any(
+                e.groups & entry.groups and entry.completed < e.completed < undoing.by
+                for entry, undoing in undone
+            )
+        ]  # fmt: skip
+
     def left_over(self, told: Told, shown: Iterable[Entry]) -> dict[Key, set[Row]]:
         """Rows that may show although their commit was undone.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from integration.storm_weather import OVERLOOKED, Report
+from integration.storm_weather import DOUBLED, Report
 
 Line = tuple[str, ...]
 
@@ -17,7 +17,7 @@ COLUMNS = (
     "undone", "retries", "killed", "paused", "fenced", "other failures", "unknown",
     "cleans", "archived", "savepoints", "restores", "roll-backs", "clusterings",
     "services that failed", "looks", "of them in time travel", "refused or gone",
-    "doubled by a restore", "seconds",
+    "doubled by Hudi", "seconds",
     "problems",
 )  # fmt: skip
 #: the columns of storms on merge-on-read tables
@@ -54,10 +54,12 @@ Hudi also saves, rolls back and restores what a clean by versions has taken file
 it is asked for commits after the last clean only.
 A restore lists the timeline for its plan before it takes the lock: a commit that ends in between
 stays though what it was built on is undone, and keys are double for every reader. Such looks are
-counted (*doubled by a restore*).
+counted (*doubled by Hudi*).
 
 Apache Hudi's documentation asks to stop all writers for a restore. Its roll-back of a commit does
 not look whether others have built on that commit, so its rows stay in the files of those others.
+Where it rolls a clustering back that others have built on, keys are double for every reader until
+the commits of those others are undone, too: such looks are counted with the others.
 """
 
 LOG_TEXT = f"""\
@@ -116,7 +118,7 @@ def summary(report: Report) -> Sequence[object]:
         looks + away,
         travels,
         away,
-        figures[OVERLOOKED],
+        figures[DOUBLED],
         f"{report.seconds:.0f}",
         len(report.problems) or "none",
     )

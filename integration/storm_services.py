@@ -34,6 +34,7 @@ from integration.storm_check import Row, Told, rows_of, seen_rows
 from integration.storm_chronicle import (
     Chronicle,
     Chronicler,
+    Entry,
     Listing,
     listing_of,
     outcome_problems,
@@ -45,7 +46,7 @@ from integration.storm_page import with_services
 from integration.storm_places import LOCK, OPTIONS, PROVIDER, Place
 from integration.storm_reader import ReaderSpec
 from integration.storm_victims import Writer, strikes
-from integration.storm_weather import OVERLOOKED, SAMPLE, SMALL, Report, Weather
+from integration.storm_weather import DOUBLED, SAMPLE, SMALL, Report, Weather
 from integration.storm_writer import SEEDER, Spec
 from integration.strays import is_data
 from pyhudi.format.filenames import parse_log_file_name
@@ -211,18 +212,25 @@ def _judge_reader(report: Report, reader: Reader, chronicle: Chronicle) -> None:
         what = f"{who}, as of {event['as_of']}, after {len(shown)} commits"
         rows: list[Row] = [tuple(row) for row in event["rows"]]
         problems, borne = row_problems(what, report.told, chronicle, shown, rows)
-        _tell(report, chronicle, problems, event["at"])
+        _tell(report, chronicle, problems, event["at"], shown)
         report.figures["rows of undone commits, built on before"] += borne
 
 
-def _tell(report: Report, chronicle: Chronicle, problems: list[str], at: float) -> None:
-    """Wrong rows are problems, but where a restore had overlooked commits they are Hudi's."""
+def _tell(
+    report: Report, chronicle: Chronicle, problems: list[str], at: float, shown: list[Entry]
+) -> None:
+    """Wrong rows are problems, but those that Apache Hudi has made are its own.
+
+    A restore may have overlooked commits, or a commit be built on a clustering that is undone.
+    """
     since_ms = min(chronicle.overlooked().values(), default=None)
-    if problems and since_ms is not None and at * 1_000 >= since_ms:
-        report.figures[OVERLOOKED] += 1
-        if report.figures[OVERLOOKED] == 1:
-            found = sorted(chronicle.overlooked())
-            report.told.texts.append(f"overlooked {found}: {problems[0]}")
+    found = chronicle.doubled(shown)
+    if since_ms is not None and at * 1_000 >= since_ms:
+        found += chronicle.overlooked()
+    if problems and found:
+        report.figures[DOUBLED] += 1
+        if report.figures[DOUBLED] == 1:
+            report.told.texts.append(f"double by {sorted(found)}: {problems[0]}")
     else:
         report.problems += problems
 
@@ -305,7 +313,7 @@ def _ask_peers(report: Report, place: Place, services: Services, chronicle: Chro
     }
     for name, read in readers.items():
         problems, _ = row_problems(name, report.told, chronicle, shown, read())
-        _tell(report, chronicle, problems, time.time())
+        _tell(report, chronicle, problems, time.time(), shown)
 
 
 def storm(version: int, weather: Weather, seed: str, kind: str = "cow") -> Report:
