@@ -72,8 +72,8 @@ that completed. What a dead or failed service has planned is run by pyhudi at th
 What is Apache Hudi's own above is so here, and this beside it. Its log compaction gives the rows
 that it merges its own commit time. In version 6 its roll-back fails, since it looks for a folder
 that only later versions have, and so do some of its log compactions, for other reasons. Where it
-rolls back the commit that began a file group, logs of later writes stay without a base file. pyhudi
-refuses writes to such a partition until it is compacted: *UnsupportedTable*.
+rolls back the commit that began a file group, logs of later writes stay without a base file. The
+next write of pyhudi to such a partition compacts them first.
 """
 
 

@@ -112,6 +112,8 @@ class UnsupportedTable(HudiError):
     column: str | None = None
     #: the logs beside ``path`` cannot tell the rows of a key apart
     copied: bool = False
+    #: a file group of which a lookup reads no keys: it has logs without a base file
+    of_logs: bool = False
 
 
 @dataclass(eq=False, repr=False)

@@ -434,6 +434,24 @@ CHANGES: Final = (
                 ("test_a_late_row_of_a_deleted_key_is_written",),
             ),
             Mutant(
+                "a write finds no key in a group of logs alone",
+                "log_groups",
+                (("[] if write.index.hashed else _of_logs(write.view, slices)", "[]"),),
+                ("test_a_group_of_logs_alone_is_compacted_before_a_write",),
+            ),
+            Mutant(
+                "a delete of rows that only logs have is taken for one of none",
+                "Collected.plan",
+                (("log_groups(write, files, keys.partitions)", "log_groups(write, files)"),),
+                ("test_a_group_of_logs_alone_is_compacted_before_a_write",),
+            ),
+            Mutant(
+                "a group of logs alone is not compacted before a write",
+                "Retries._in_the_way",
+                (("failed.copied or failed.of_logs", "failed.copied"),),
+                ("test_logs_in_the_way_are_compacted_first",),
+            ),
+            Mutant(
                 "a write fails while another program compacts the logs in its way",
                 "Retries._compacted",
                 (("if self.count.retries == self.most:", "if True:"),),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
-from pyhudi.errors import HudiError, UnsupportedTable
-from pyhudi.format.commit_metadata import parse_commit, render_commit
-from pyhudi.format.filenames import parse_log_file_name
+from pyhudi.errors import HudiError
 from pyhudi.rows.log_writer import LogFileWriter
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.view import VIEWS
@@ -179,28 +176,54 @@ def test_a_write_that_fails_leaves_no_log(
     assert table.rows() == model_of(rows)
 
 
-@pytest.mark.parametrize("partition", ["2024-01-01", "2024-01-09"], ids=["beside", "alone"])
-def test_a_group_of_logs_alone_is_refused_by_name(lake: Lake, partition: str) -> None:
+DAY = "2024-01-01"
+SOURCE = "(select * from values (0L, 'c', 3L, '2024-01-01') as (id, name, ts, dt))"
+#: how rows 0 and 1 of a table are changed -> the names of its rows afterwards
+CHANGES = {
+    "upsert": ["c", "c"],
+    "delete": [],
+    "update TABLE set name = 'c', ts = 3 where id = 0": ["c", "b"],
+    "delete from TABLE where id = 0": ["b"],
+    f"merge into TABLE t using {SOURCE} s on t.id = s.id when matched then delete": ["b"],
+    f"insert into TABLE {SOURCE.replace('0L', '2L')}": ["b", "b", "c"],
+}
+WAYS = ("collected", "distributed")
+CASES = [(change, beside, way) for change in CHANGES for beside in (False, True) for way in WAYS]
+
+
+@pytest.mark.parametrize(
+    ("change", "beside", "way"),
+    [
+        pytest.param(*case, marks=pytest.mark.matrix if number % 3 else ())
+        for number, case in enumerate(CASES)
+    ],
+    indirect=["way"],
+)
+def test_a_group_of_logs_alone_is_compacted_before_a_write(
+    spark: SparkSession, lake: Lake, name: str, way: str, beside: bool, change: str
+) -> None:
+    """As after Apache Hudi has rolled back the commit that began a group."""
     table = lake.table(options=MOR)
-    table.write(rows_of(0, 3, "a"), "insert")
-    table.write(rows_of(0, 3, "b", 2), "upsert")
-    log = logs_of(table.path)[0]
-    folder = Path(table.path) / partition
-    folder.mkdir(exist_ok=True)
-    lone = folder / log.name.replace(log.name[1:9], "00000000", 1)
-    lone.write_bytes(log.read_bytes())
-    commit = max(Path(table.path, ".hoodie", "timeline").glob("*_*.deltacommit"))
-    said = parse_commit(commit.read_bytes(), commit.name)
-    named = parse_log_file_name(lone.name)
-    assert named is not None
-    stat = next(each for each in said.stats if each.path.endswith(log.name))
-    path = f"{partition}/{lone.name}"
-    stat = replace(stat, file_id=named.file_id, path=path, partition_path=partition, log_files=())
-    commit.write_bytes(render_commit(replace(said, stats=(*said.stats, stat)), 2))
+    table.write([(0, "a", 1, DAY), (1, "a", 1, DAY)], "bulk_insert")
+    (base,) = Path(table.path).glob("*/*.parquet")
+    begun = list(Path(table.path, ".hoodie", "timeline").glob("2*"))
+    if beside:
+        table.write([(7, "a", 1, DAY)], "bulk_insert")
+    table.write([(0, "b", 2, DAY), (1, "b", 2, DAY)], "upsert")
+    for gone in (base, *begun):
+        gone.unlink()
     VIEWS.forget_all()
     COMMITS.forget_all()
-    with pytest.raises(UnsupportedTable, match="has logs and no base file"):
-        table.write([(0, "c", 3, partition)], "upsert")
+    assert [table.rows()[key][1] for key in (0, 1)] == ["b", "b"]
+
+    if "TABLE" in change:
+        spark.sql(f"create table {name} using pyhudi location '{table.path}'")
+        spark.sql(change.replace("TABLE", name))
+    else:
+        table.write([(0, "c", 3, DAY), (1, "c", 3, DAY)], change)
+    found = table.rows()
+    assert [row[1] for _, row in sorted(found.items())] == CHANGES[change] + ["a"] * beside
+    assert [each.operation.lower() for each in pyhudi.history(table.path)][-2] == "compact"
 
 
 def test_the_history_counts_the_rows_of_logs(lake: Lake) -> None:

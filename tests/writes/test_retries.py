@@ -129,12 +129,14 @@ def test_a_key_that_only_a_log_has_is_told(world: World) -> None:
 
 LATE_ROW = WriteFailed("It came too late.", late=True, path="p/f.parquet")
 COPIED = UnsupportedTable("The file has the key twice.", copied=True)
+OF_LOGS = UnsupportedTable("The group has no base file.", of_logs=True)
+LOGGED = {("p", "f"), ("p", "g")}
 
 
 @pytest.mark.parametrize(
-    ("failure", "groups"), [(LATE_ROW, {("p", "f")}), (COPIED, {("p", "f"), ("p", "g")})]
+    ("failure", "groups"), [(LATE_ROW, {("p", "f")}), (COPIED, LOGGED), (OF_LOGS, LOGGED)]
 )
-def test_logs_that_cannot_take_a_row_are_compacted_first(
+def test_logs_in_the_way_are_compacted_first(
     world: World, failure: HudiError, groups: set[Group]
 ) -> None:
     attempt, seen = failing(failure)

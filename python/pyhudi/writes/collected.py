@@ -117,6 +117,7 @@ class Collected:
     def plan(self) -> Plan:
         """Look the keys up, and give each row its file group."""
         write, table, keys, files = self.write, self.table, self.keys, self.targets
+        logs = log_groups(write, files, keys.partitions)
         groups = np.full(table.num_rows, -1, np.int64)
         if write.prepared.changes is not None:
             groups = _homes(write, table, files)
@@ -134,7 +135,6 @@ class Collected:
             for partition, rows in zip(keys.partitions, keys.rows, strict=True)
         }
         sizing = sizing_of(write, files)
-        logs = log_groups(write, files, inserts)
         assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write), logs)
         fresh = groups < 0
         _place(table, keys, assignment.slots, groups)

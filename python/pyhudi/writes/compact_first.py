@@ -1,4 +1,7 @@
-"""The compaction of logs that cannot take a row of a write (``rows/log_writer.py``).
+"""The compaction of logs that are in the way of a write.
+
+They cannot take a row of it (``rows/log_writer.py``), or their group has no base file in which keys
+could be looked up (``placement/log_groups.py``).
 
 Another program may compact them at the same time. Then the write waits for it.
 """
@@ -47,7 +50,7 @@ def compacted_first(
 
 def _busy(table: Table, why: str) -> CommitConflict:
     return CommitConflict(
-        f"The logs of {table.config.name} cannot take a row, and they cannot be compacted now: "
+        f"Logs of {table.config.name} are in the way of this write, and cannot be compacted now: "
         f"{why.rstrip('.')}. Nothing of this write is visible. Run it again once that has ended.",
         path=table.storage.root,
         pending=True,

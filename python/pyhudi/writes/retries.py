@@ -44,7 +44,7 @@ MOST_WAITS: Final = 20
 #: how often an epoch is written again: after lost races, timeouts of the lock, unknown outcomes,
 #: and after its driver stood still and was taken for dead
 EPOCH_RETRIES: Final = 60
-#: how often logs are compacted that cannot take a row
+#: how often logs are compacted that are in the way
 MOST_COMPACTIONS: Final = 3
 #: what a conflict tells its caller to do; a write that is repeated anyway does not say it
 _ADVICE: Final = re.compile(r" Run it again(?:(?:: it then| once) [^.]*)?\.(?= |$)")
@@ -54,8 +54,8 @@ class Counted(Protocol):
     """Where it is counted how often a write was done again.
 
     ``sure``: hits among hashes are looked up in the files, since one of them was another key.
-    ``logged`` are the groups with logs that the last attempt would write, ``deleting`` those whose
-    logs have deletes that always win.
+    ``logged`` are the groups with logs that the last attempt would write, or had to look keys up
+    in; ``deleting`` those whose logs have deletes that always win.
     """
 
     retries: int
@@ -70,8 +70,8 @@ class Retries:
 
     ``writer`` gives the process as a writer of a table, ``epoch`` is the micro-batch that is
     written. ``once``: the rows were read from the table, so they cannot be written a second time.
-    ``compact`` compacts file groups whose logs cannot take a row, and says whether it could. It
-    raises ``CommitConflict`` if others are in the way.
+    ``compact`` compacts file groups whose logs are in the way, and says whether it could. It raises
+    ``CommitConflict`` if others hinder it.
     """
 
     clock: Clock
@@ -120,9 +120,9 @@ class Retries:
         raise AssertionError("unreachable")
 
     def _in_the_way(self, failed: WriteFailed | UnsupportedTable) -> frozenset[Group]:
-        """The file groups whose logs cannot take a row, but their base files could."""
+        """The file groups whose logs are in the way of a write, which a compaction clears."""
         if isinstance(failed, UnsupportedTable):
-            return self.count.logged if failed.copied else frozenset()
+            return self.count.logged if failed.copied or failed.of_logs else frozenset()
         if failed.late:
             return self.count.deleting
         return self.count.logged if failed.misplaced else frozenset()
@@ -148,8 +148,8 @@ class Retries:
         log.warning("%s The logs were compacted now, and it is tried again.", failed)
         if self.once:
             raise CommitConflict(
-                f"The logs of {table.config.name} could not take a row, so they were compacted "
-                "first. Nothing of this write is visible. Run it again.",
+                f"Logs of {table.config.name} were in the way and have been compacted. "
+                "Nothing of this write is visible. Run it again.",
                 path=failed.path,
                 compacted=True,
             ) from failed

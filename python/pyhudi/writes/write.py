@@ -359,7 +359,7 @@ def _retries(request: Request) -> Retries:
 
 
 def _compacted(request: Request, table: Table, groups: frozenset[Group]) -> bool:
-    """Compact ``groups``, whose logs cannot take a row; whether any was."""
+    """Compact ``groups``, whose logs are in the way; whether any was."""
     tasks = SparkTasks(request.runtime, request.df.sparkSession, table)
     return compacted_first(request.runtime, table, request.options, tasks, groups)
 

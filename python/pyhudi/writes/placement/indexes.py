@@ -100,12 +100,12 @@ class SimpleIndex(Index):
     def place(self, write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Placed:
         tagged = self._tagged(write, rows, files)
         updates, inserts = profile(write, tagged)
+        logs = log_groups(write, files, inserts)
         if write.prepared.changes is not None:
             check_homes(write.prepared.changes, sum(inserts.values()))
         if write.operation is Operation.DELETE:
             inserts = {}
         sizing = sizing_of(write, files)
-        logs = log_groups(write, files, inserts)
         assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write), logs)
         return Placed(_slotted(write, tagged, assignment), assignment, updates, inserts)
 

@@ -71,20 +71,23 @@ def log_groups(
 ) -> LogGroups | None:
     """The logs beside ``files``; None if the table has no logs, as it is copy-on-write.
 
-    ``UnsupportedTable`` if a group of their partitions, or of ``partitions``, has logs alone,
-    without a base file.
+    ``UnsupportedTable`` with ``of_logs`` if groups of their partitions, or of ``partitions``, have
+    logs of completed writes and no base file, as a lookup finds no keys in logs. A compaction gives
+    them one: the next attempt is told which they are (``kept.logged``).
     """
     if write.config.table_type is not TableType.MERGE_ON_READ:
         return None
     asked = {*partitions, *(file.partition_path for file in files)}
     slices = write.view.slices(partitions=None if write.index.everywhere else asked)
-    lone = next((each for each in slices if each.base is None), None)
-    if lone is not None and not write.index.hashed:
+    lone = [] if write.index.hashed else _of_logs(write.view, slices)
+    if lone:
+        write.kept.logged = frozenset((each.partition_path, each.file_id) for each in lone)
         raise UnsupportedTable(
-            f"The file group {lone.file_id} of {write.config.name} has logs and no base file yet: "
-            "a lookup would miss its keys. Nothing was written. Compact the table first (CALL "
+            f"The file group {lone[0].file_id} of {write.config.name} has logs and no base file "
+            "yet: a lookup would miss its keys. Nothing was written. Compact the table first (CALL "
             "pyhudi.system.run_compaction, or pyhudi.compact), then run it again.",
             feature="writing to file groups without a base file",
+            of_logs=True,
         )
     planned = _planned(write)
     versions = {
@@ -98,10 +101,13 @@ def log_groups(
 
 def groups_of_logs(view: FileSystemView, partitions: Collection[str]) -> list[BaseFile]:
     """The groups that have logs of completed writes alone, each as a base file without a name."""
-    if not view.logs:
-        return []
+    return _of_logs(view, view.slices(partitions=partitions)) if view.logs else []
+
+
+def _of_logs(view: FileSystemView, slices: Iterable[FileSlice]) -> list[BaseFile]:
+    """Those of ``slices`` that have logs of completed writes and no base file."""
     committed, found = view.committed(), []
-    for each in view.slices(partitions=partitions):
+    for each in slices:
         rows = [log for log in each.logs if not log.named.cdc]
         if each.base is None and any(committed(log.instant) for log in rows):
             place = each.partition_path, "", each.file_id
