@@ -238,8 +238,8 @@ def do_without_spark() -> None:
 
 
 def compact_without_spark() -> None:
-    """Have compactions after a commit merge their slices in this process."""
-    module("pyhudi.writes.write")._tasks = lambda *_: SlicesHere()
+    """Have compactions of writers merge their slices in this process."""
+    module("pyhudi.writes.write")._spark_tasks = lambda *_: SlicesHere()
 
 
 def upserts_without_spark(spec: Spec, tell: Tell) -> Callable[[pa.Table, str], dict[str, Any]]:

@@ -124,3 +124,37 @@ def test_a_table_with_logs_is_cleaned_and_archived_as_by_hudi(
         peers("pyhudi").write(path, rows(values), {**logged(version), **given, **more})
     hudi.write(path, rows({"c": 6, "e": 2}), {**logged(version), **given, **more})
     alike(peers, path, {"a": 13, "b": 9, "c": 6, "d": 2, "e": 2})
+
+
+#: how Apache Hudi rolls a commit back that others have followed, and leaves the version as it is
+BESIDE_OTHERS = {
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.auto.upgrade": "false",
+    "hoodie.metadata.enable": "false",
+}
+
+
+@pytest.mark.parametrize("version", versions(9, every=(9, 8)))
+def test_a_write_goes_on_where_apache_hudi_took_the_base_file_from_below_a_log(
+    peers: Peers, tmp_path: Path, version: int
+) -> None:
+    """Its rollback of a commit does not look whether others have built on that commit."""
+    hudi, pyhudi, path = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "rolled"
+    given = {**logged(version), "hoodie.compact.inline": "false"}
+    pyhudi.write(path, rows({"a": 1, "b": 1}), given, "overwrite")
+    pyhudi.write(path, rows({"a": 2}), given)
+    begun = timeline_of(path).commits[0].time
+    for key, value in BESIDE_OTHERS.items():
+        hudi.sql(f"set {key}={value}")
+    hudi.sql(f"create table rolled using hudi location '{path}'")
+    hudi.sql(f"call rollback_to_instant(table => 'rolled', instant_time => '{begun}')")
+    hudi.sql("drop table rolled")
+    for key in BESIDE_OTHERS:
+        hudi.sql(f"reset {key}")
+    assert [Path(name).suffix for name in files(path)].count(".parquet") == 0
+    alike(peers, path, {"a": 2})
+
+    pyhudi.write(path, rows({"a": 3, "c": 1}), given)
+    alike(peers, path, {"a": 3, "c": 1})
+    hudi.write(path, rows({"a": 4, "b": 2}), given)
+    alike(peers, path, {"a": 4, "b": 2, "c": 1})

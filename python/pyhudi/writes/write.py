@@ -42,7 +42,6 @@ from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
-from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.transactions.epochs import EpochDone, check_epoch, remember_empty
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.presence import find_table
@@ -205,6 +204,10 @@ def _tasks(request: Request, table: Table) -> SparkTasks | None:
     options = request.options
     if not (options.cluster_inline or compacts_inline(table, options)):
         return None
+    return _spark_tasks(request, table)
+
+
+def _spark_tasks(request: Request, table: Table) -> SparkTasks:
     return SparkTasks(request.runtime, request.df.sparkSession, table)
 
 
@@ -354,14 +357,10 @@ def _retries(request: Request) -> Retries:
         lambda table: runtime.writer(table, options),
         epoch,
         once=request.since is not None,
-        compact=partial(_compacted, request),
+        compact=lambda table, groups: compacted_first(
+            runtime, table, options, _spark_tasks(request, table), groups
+        ),
     )
-
-
-def _compacted(request: Request, table: Table, groups: frozenset[Group]) -> bool:
-    """Compact ``groups``, whose logs are in the way; whether any was."""
-    tasks = SparkTasks(request.runtime, request.df.sparkSession, table)
-    return compacted_first(request.runtime, table, request.options, tasks, groups)
 
 
 def _tried(request: Request, table: Table) -> Committed:
