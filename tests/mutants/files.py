@@ -162,7 +162,7 @@ FILES: Final = (
             Mutant(
                 "slices before the first active commit of a group are not missed",
                 "lost_files",
-                (("if previous and InstantTime(previous)", "if False and InstantTime(previous)"),),
+                (("passed = previous and", "passed = False and"),),
                 ("test_time_travel_misses_the_cleaned_slice_of_an_archived_commit",),
             ),
             Mutant(
@@ -192,6 +192,14 @@ FILES: Final = (
                 ),
             ),
             Mutant(
+                "slices beside a savepoint that outlived them are not missed",
+                "lost_files",
+                (("previous not in promises.commits", "stat is oldest[key][1]"),),
+                (
+                    "test_time_travel_misses_the_cleaned_slice_of_a_commit_archived_beyond_a_savepoint",
+                ),
+            ),
+            Mutant(
                 "a file that is lost now lets those of the past go",
                 "list_view",
                 (
@@ -200,7 +208,10 @@ FILES: Final = (
                         "[f for ids in lost.values() for each in ids.values() for f in each]",
                     ),
                 ),
-                ("test_time_travel_misses_a_cleaned_slice_also_where_a_file_of_now_is_lost",),
+                (
+                    "test_time_travel_misses_a_cleaned_slice_also_where_a_file_of_now_is_lost",
+                    "test_a_state_of_the_past_is_given_exactly_or_refused",
+                ),
             ),
             Mutant(
                 "a file that an archived commit may have replaced never counted",

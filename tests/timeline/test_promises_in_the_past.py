@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
 from pyhudi.errors import HistoryExpired, TableCorrupt
-from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
-from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.format.table_config import parse_table_config
-from pyhudi.timeline.strays import Archive
+from pyhudi.format.instants import Action, State
 from pyhudi.timeline.view import FileSystemView, list_view
 from tests.timeline.bare import Bare, after, t
+from tests.timeline.histories import archive_of
 
 
 def test_time_travel_to_a_slice_that_was_cleaned_is_refused_instead_of_answered_in_part(
@@ -41,6 +38,21 @@ def test_time_travel_misses_the_cleaned_slice_of_an_archived_commit(bare: Bare) 
     with pytest.raises(HistoryExpired, match="cleaned"):
         bare.view().latest(t(10))
     assert [f.instant for f in bare.view().latest()] == [t(20), t(10)]
+
+
+def test_time_travel_misses_the_cleaned_slice_of_a_commit_archived_beyond_a_savepoint(
+    bare: Bare,
+) -> None:
+    """Apache Hudi archives beyond savepoints if it is told to."""
+    bare.commit(10, bare.file("g1", 10))
+    bare.put(Action.SAVEPOINT, State.COMPLETED, 10)
+    bare.commit(30, bare.file("g2", 30))
+    bare.commit(40, after(bare.file("g1", 40), 20))
+
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        bare.view().latest(t(30))
+    assert [f.instant for f in bare.view().latest(t(10))] == [t(10)]
+    assert [f.instant for f in bare.view().latest()] == [t(40), t(30)]
 
 
 def test_time_travel_misses_no_slice_that_log_files_may_have_made(bare: Bare) -> None:
@@ -168,21 +180,9 @@ def test_a_group_that_is_younger_than_the_asked_time_is_not_missed(bare: Bare) -
     assert [f.file_id for f in bare.view().latest(t(10))] == ["g1"]
 
 
-@dataclass(frozen=True, slots=True)
-class Archived(Archive):
-    """An archive with commits of which nothing but the time is known."""
-
-    times: tuple[int, ...] = ()
-
-    def commits(self) -> Mapping[InstantTime, ArchivedInstant]:
-        found = (Instant(t(n), Action.COMMIT, State.COMPLETED, t(n + 1)) for n in self.times)
-        return {each.time: ArchivedInstant(each, None, None, "") for each in found}
-
-
 def view_beside(bare: Bare, *times: int) -> FileSystemView:
     """The view of a table that has these archived commits."""
-    config = parse_table_config(b"hoodie.table.name=t\nhoodie.table.version=9\n", "memory")
-    return list_view(bare.storage, bare.timeline(), Archived(bare.storage, config, times))
+    return list_view(bare.storage, bare.timeline(), archive_of(bare, list(map(t, times))))
 
 
 def test_time_travel_misses_a_cleaned_slice_also_where_a_file_of_now_is_lost(bare: Bare) -> None:

@@ -149,12 +149,13 @@ def lost_files(
 
     ``listed`` has the sizes of base files by path, ``instants`` the instants of each group's
     visible files, ``logged`` the earliest instant that the name of one of its logs has. Two more
-    count: the slice before the first active base file of a group, and a replaced group of which no
-    file is left, or none from before a compaction. A group that may have begun with the logs of an
-    active commit had none before.
+    count: the slice of an archived commit that a base file followed, and a replaced group of which
+    no file is left, or none from before a compaction. A group that may have begun with the logs of
+    an active commit had none before.
     """
     lost: list[LostFile] = []
     oldest: dict[GroupKey, tuple[InstantTime, WriteStat]] = {}
+    has_logs = bool(logged) or any(i.action is Action.DELTACOMMIT for i in timeline.commits)
     for path, (stat, name) in promises.named.items():
         key = stat.partition_path, name.file_id
         if key not in oldest or name.instant < oldest[key][0]:
@@ -162,11 +163,10 @@ def lost_files(
         found, size = listed.get(path), stat.file_size_bytes
         if found is None or found < size:
             lost.append(LostFile(*key, name.instant, path, size, found))
-    has_logs = bool(logged) or any(i.action is Action.DELTACOMMIT for i in timeline.commits)
-    for key, (_, stat) in oldest.items():
-        previous = _base_before(stat) if has_logs else stat.prev_commit
-        if previous and InstantTime(previous) not in instants.get(key, frozenset()):
-            lost.append(LostFile(*key, InstantTime(previous)))
+        previous = InstantTime((_base_before(stat) if has_logs else stat.prev_commit) or "")
+        passed = previous and previous not in promises.commits
+        if passed and previous not in instants.get(key, frozenset()):
+            lost.append(LostFile(*key, previous))
     gone = replaced.keys() - oldest.keys() - instants.keys() - logged.keys()
     first = timeline.first_time
     for key, (instant, stat) in oldest.items():
