@@ -108,8 +108,10 @@ def _of_logs(view: FileSystemView, slices: Iterable[FileSlice]) -> list[BaseFile
     """Those of ``slices`` that have logs of completed writes and no base file."""
     committed, found = view.committed(), []
     for each in slices:
+        if each.base is not None:
+            continue
         rows = [log for log in each.logs if not log.named.cdc]
-        if each.base is None and any(committed(log.instant) for log in rows):
+        if any(committed(log.instant) for log in rows):
             place = each.partition_path, "", each.file_id
             found.append(BaseFile(*place, rows[0].instant, 0, 0))
     return found
