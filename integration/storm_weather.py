@@ -29,7 +29,8 @@ class Weather:
         return max(8.0, 1.4 * self.put_s)
 
 
-#: the name of a figure: looks after a restore that overlooked commits, or on what it left built on
+#: the name of a figure: looks after a restore that overlooked commits, and at commits that were
+#: built on a clustering which is undone
 DOUBLED = "looks at keys that Apache Hudi made double"
 #: a storm for the tests: short, and with puts that are late by seconds
 SAMPLE = Weather(Scale(4, 6, 1, 0, 1, 0, new_keys=True), 3.0, 4, 1.0, 0.2)

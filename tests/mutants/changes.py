@@ -446,6 +446,12 @@ CHANGES: Final = (
                 ("test_a_group_of_logs_alone_is_compacted_before_a_write",),
             ),
             Mutant(
+                "a shuffled delete of rows that only logs have is taken for one of none",
+                "SimpleIndex.place",
+                (("files, inserts)", "files, inserts if write.operation is Operation.UPSERT else ())"),),
+                ("test_a_group_of_logs_alone_is_compacted_before_a_write",),
+            ),
+            Mutant(
                 "a group of logs alone is not compacted before a write",
                 "Retries._in_the_way",
                 (("failed.copied or failed.of_logs", "failed.copied"),),

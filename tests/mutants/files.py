@@ -219,7 +219,7 @@ FILES: Final = (
                 (("(as_of is not None and as_of < self.until)", "False"),),
                 (
                     "test_a_cleaned_file_counts_until_an_archived_commit_may_have_replaced_it",
-                    "test_the_same_holds_for_a_log",
+                    "test_a_cleaned_log_counts_until_an_archived_commit_may_have_replaced_it",
                 ),
             ),
             Mutant(
@@ -228,7 +228,7 @@ FILES: Final = (
                 (("", "return True"),),
                 (
                     "test_a_cleaned_file_counts_until_an_archived_commit_may_have_replaced_it",
-                    "test_the_same_holds_for_a_log",
+                    "test_a_cleaned_log_counts_until_an_archived_commit_may_have_replaced_it",
                 ),
             ),
         ),

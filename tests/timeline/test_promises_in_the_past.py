@@ -216,7 +216,7 @@ def test_a_cleaned_file_counts_until_an_archived_commit_may_have_replaced_it(bar
         view.latest(t(10))
 
 
-def test_the_same_holds_for_a_log(bare: Bare) -> None:
+def test_a_cleaned_log_counts_until_an_archived_commit_may_have_replaced_it(bare: Bare) -> None:
     bare.file("g1", 5)
     log = bare.log("g1", 10)
     bare.logged(10, "g1", log)
