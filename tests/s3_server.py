@@ -18,6 +18,7 @@ from typing import Any
 import boto3
 from pyarrow import fs
 
+from tests.servers.moto import moto_server
 from tests.servers.quick import starts_a_server
 
 BUCKET = "tables"
@@ -98,15 +99,8 @@ def s3_server(folder: Path, audit: str = "") -> Iterator[S3Server]:
 
 
 def _moto() -> Iterator[S3Server]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    try:
-        yield S3Server("moto", f"http://{host}:{port}")
-    finally:
-        server.stop()
+    with moto_server() as endpoint:
+        yield S3Server("moto", endpoint)
 
 
 def _minio(binary: str, folder: Path, audit: str) -> Iterator[S3Server]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.servers.moto import moto_server
 from tests.servers.process import SMALL_JVM, free_port, running
 from tests.servers.quick import starts_a_server
 
@@ -28,7 +29,8 @@ def dynamodb_server(folder: Path) -> Iterator[DynamoDb]:
     """Run a server that forgets everything at its end; its log goes to ``folder``."""
     starts_a_server()
     if not CLASSPATH.exists():
-        yield from _moto()
+        with moto_server() as endpoint:
+            yield DynamoDb("moto", endpoint)
         return
     classpath = CLASSPATH.read_text().strip()
     native = next(jar for jar in classpath.split(":") if jar.endswith(".so") and "amd64" in jar)
@@ -43,15 +45,3 @@ def dynamodb_server(folder: Path) -> Iterator[DynamoDb]:
     ]
     with running(command, port, folder / "dynamodb.log"):
         yield DynamoDb("DynamoDB Local", f"http://127.0.0.1:{port}")
-
-
-def _moto() -> Iterator[DynamoDb]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    try:
-        yield DynamoDb("moto", f"http://{host}:{port}")
-    finally:
-        server.stop()
