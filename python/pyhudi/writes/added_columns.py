@@ -1,18 +1,27 @@
-"""Columns that a write adds to a table without a schema history, where names tell columns apart.
+"""Columns that the rows have and the table has not, or the other way round.
 
-Rule: spec/schema_evolution.md S4.
+``check_added``: those that a write adds to a table without a schema history, where names tell
+columns apart (spec/schema_evolution.md S4). ``analysed``: those that another writer added or
+dropped after Spark had fitted the rows of a statement to the table (RFC-82).
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
+from pyspark.sql.types import StructType
+
+from pyhudi.config import WriteOptions
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import type_text
 from pyhudi.format.spark_schema import Column, SparkSchema
-from pyhudi.format.widening import merged_type, same_type
+from pyhudi.format.widening import merged_type, paths, same_type
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import declared_schemas
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
+from pyhudi.writes.prepare import own_columns
 
 
 def check_added(
@@ -44,6 +53,27 @@ def check_added(
                     theirs=old.type,
                     rule="a column that was dropped",
                 )
+
+
+def analysed(given: StructType, current: SparkSchema, options: WriteOptions) -> WriteOptions:
+    """``options`` for rows of the columns ``given``: those that the table had at the analysis.
+
+    One that they lack was added since, and is null. ``SchemaConflict`` if one is gone since: these
+    rows would bring it back.
+    """
+    had = paths(json.loads(own_columns(given).json()))
+    gone = min(had - paths(current.json()), default=None)
+    if gone is not None:
+        raise SchemaConflict(
+            "Another writer has altered the table's columns since Spark analysed this statement: "
+            f"'{gone}' is gone. Nothing was written. Adapt the statement to the new columns and "
+            "run it again.",
+            column=gone,
+            ours=gone,
+            theirs=None,
+            rule="concurrent schema change",
+        )
+    return replace(options, null_for_missing=True)
 
 
 def _holds(column: Column, old: Column) -> bool:

@@ -77,6 +77,11 @@ class Intent:
     complete: bool = False
     adds: bool = False
 
+    @property
+    def is_analysed(self) -> bool:
+        """Whether Spark has given the rows the columns that the table had at the analysis."""
+        return self.route is Route.SQL and self.overwrite not in (Overwrite.NEW, Overwrite.REPLACE)
+
 
 REPLACING = frozenset(
     {

@@ -48,7 +48,7 @@ from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
-from pyhudi.writes.added_columns import check_added
+from pyhudi.writes.added_columns import analysed, check_added
 from pyhudi.writes.arrival import NothingArrived, check_columns_stay, receive
 from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.compact_first import compacted_first
@@ -491,6 +491,8 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     if request.changes and current is not None:
         prefix = f"{request.runtime.clock.uuid()}_"
         return prepare_changes(request.df, table.config, current, options, named, prefix)
+    if intent.is_analysed and current is not None:
+        options = analysed(request.df.schema, current, options)
     prepared = prepare(request.df, table.config, current, operation, options, named)
     check_added(table, timeline, current, prepared.schema)
     if request.epoch is not None:
