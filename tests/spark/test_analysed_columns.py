@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.spark import write_handlers
 from pyhudi.writes import truncate
-from tests.spark.test_sql import create, table
+from tests.spark.test_sql import KEYED, create, table
 
 pytestmark = pytest.mark.spark
 
@@ -106,3 +106,35 @@ def test_a_column_that_has_gone_since_the_analysis_does_not_come_back(
         spark.sql(statement.format(t=name, s=struct))
 
     assert table(spark, name) == [row]
+
+
+def test_rows_of_an_older_state_may_fill_a_column_that_it_had_not(
+    spark: SparkSession, name: str
+) -> None:
+    spark.sql(f"create table {name} (id bigint, ts int) using pyhudi {KEYED}")
+    spark.sql(f"insert into {name} values (1, 1), (2, 2)")
+    spark.table(name).createOrReplaceTempView("older")
+    spark.sql(f"alter table {name} add columns (tip int)")
+
+    spark.sql(f"insert into {name} select id + 2, ts, 5 from older")
+
+    assert table(spark, name) == [(1, 1, None), (2, 2, None), (3, 1, 5), (4, 2, 5)]
+
+
+@pytest.mark.parametrize(
+    ("change", "columns"),
+    [("rename column name to title", "name, ts"), ("drop column name", "ts")],
+)
+def test_rows_of_an_older_state_are_refused_if_its_columns_have_changed(
+    spark: SparkSession, name: str, change: str, columns: str
+) -> None:
+    create(spark, name)
+    spark.sql(f"insert into {name} values {ROWS}")
+    spark.table(name).createOrReplaceTempView("older")
+    spark.sql(f"alter table {name} {change}")
+    before = table(spark, name)
+
+    with pytest.raises(AnalysisException, match="SCHEMA_CONFLICT.*since this write began"):
+        spark.sql(f"insert into {name} select id + 2, {columns}, dt from older")
+
+    assert table(spark, name) == before

@@ -55,14 +55,14 @@ def check_added(
                 )
 
 
-def analysed(given: StructType, current: SparkSchema, options: WriteOptions) -> WriteOptions:
+def analysed(given: StructType, later: SparkSchema | None, options: WriteOptions) -> WriteOptions:
     """``options`` for rows of the columns ``given``: those that the table had at the analysis.
 
-    One that they lack was added since, and is null. ``SchemaConflict`` if one is gone since: these
-    rows would bring it back.
+    One that they lack was added since, and is null. ``later`` are the columns since, None if these
+    are not known yet. ``SchemaConflict`` if one is gone: these rows would bring it back.
     """
     had = paths(json.loads(own_columns(given).json()))
-    gone = min(had - paths(current.json()), default=None)
+    gone = min(had - paths(later.json()), default=None) if later is not None else None
     if gone is not None:
         raise SchemaConflict(
             "Another writer has altered the table's columns since Spark analysed this statement: "

@@ -201,8 +201,7 @@ def write_changes(
 
 def _tasks(request: Request, table: Table) -> SparkTasks | None:
     """What the services after a commit need, if one may be due that rewrites files."""
-    options = request.options
-    if not (options.cluster_inline or compacts_inline(table, options)):
+    if not (request.options.cluster_inline or compacts_inline(table, request.options)):
         return None
     return _spark_tasks(request, table)
 
@@ -491,8 +490,9 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     if request.changes and current is not None:
         prefix = f"{request.runtime.clock.uuid()}_"
         return prepare_changes(request.df, table.config, current, options, named, prefix)
-    if intent.is_analysed and current is not None:
-        options = analysed(request.df.schema, current, options)
+    if intent.is_analysed:
+        later = None if timeline is request.since else current
+        options = analysed(request.df.schema, later, options)
     prepared = prepare(request.df, table.config, current, operation, options, named)
     check_added(table, timeline, current, prepared.schema)
     if request.epoch is not None:
