@@ -115,13 +115,13 @@ FILES: Final = (
         (
             Mutant(
                 "each missed file is a lost one",
-                "_end_of",
+                "end_of",
                 (("", "return None"),),
                 ("test_a_file_that_a_worker_misses_is_a_lost_race_where_it_counts_no_more",),
             ),
             Mutant(
                 "each missed file is a lost race",
-                "_end_of",
+                "end_of",
                 (("\n    return None\n", '\n    return "undone with its commit"\n'),),
                 (
                     "test_a_file_of_an_archived_commit_that_a_worker_misses_is_lost",
@@ -300,7 +300,7 @@ FILES: Final = (
             ),
             Mutant(
                 "the driver does not list once more",
-                "_end_of",
+                "end_of",
                 (("VIEWS.forget(table.storage)", "pass"),),
                 (
                     "test_a_file_that_a_worker_misses_is_a_lost_race_where_it_counts_no_more",

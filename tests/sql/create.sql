@@ -129,6 +129,20 @@ CREATE OR REPLACE TABLE fresh USING pyhudi AS SELECT 1 AS id;
 -- expect rows of fresh
 -- 1
 
+CREATE OR REPLACE TABLE fresh USING pyhudi AS SELECT 2 AS id, 'm' AS more;
+-- expect rows of fresh
+-- 2 | m
+
+CREATE OR REPLACE TABLE fresh USING pyhudi AS SELECT 3 AS id, 'o' AS other;
+-- expect error cannot be replaced in place, since the new definition has no column 'more'
+
+REPLACE TABLE fresh USING pyhudi AS SELECT id, 'o' AS other FROM fresh;
+-- expect error cannot be replaced in place, since the new definition has no column 'more'
+
+SELECT * FROM fresh;
+-- expect rows
+-- 2 | m
+
 CREATE OR REPLACE TABLE copied (id INT, name STRING) USING pyhudi;
 -- expect rows of copied
 

@@ -30,6 +30,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import PROPERTIES, open_table
 from pyhudi.writes import write
 from pyhudi.writes.intent import Intent, Route
+from pyhudi.writes.overtaken import end_of
 from pyhudi.writes.own_reads import OwnReads
 from pyhudi.writes.write import Request
 from tests.fakes import FakeClock
@@ -195,25 +196,25 @@ def test_a_file_that_a_worker_misses_is_a_lost_race_where_it_counts_no_more(
 
     if how == "nothing":
         with pytest.raises(TableCorrupt, match=TIMES[1]):
-            write._end_of(table, told)
+            end_of(table, told)
     else:
         undone = how in ("a restore", "a rollback of the first commit")
         end = "undone with its commit" if undone else "replaced and cleaned"
-        assert write._end_of(table, told) == end
+        assert end_of(table, told) == end
 
 
 def test_a_file_of_an_archived_commit_that_a_worker_misses_is_lost(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.commit(2, "g")
     archived = BaseFileName(FileId("h"), "0-0-0", TIMES[1]).render()
-    assert write._end_of(open_table(world.storage), damaged(archived, "is not there")) is None
+    assert end_of(open_table(world.storage), damaged(archived, "is not there")) is None
 
 
 def test_a_file_that_a_worker_missed_and_that_is_there_is_no_lost_race(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.commit(1, "h")
     there = world.commit(3, "g")
-    assert write._end_of(open_table(world.storage), damaged(there, "is not there")) is None
+    assert end_of(open_table(world.storage), damaged(there, "is not there")) is None
 
 
 def test_a_file_of_a_table_whose_commits_were_all_undone_went_with_its_commit(
@@ -222,7 +223,7 @@ def test_a_file_of_a_table_whose_commits_were_all_undone_went_with_its_commit(
     world = World(tmp_path)
     gone = world.commit(1, "g")
     world.undo(1, ended=True)
-    end = write._end_of(open_table(world.storage), damaged(gone, "is not there"))
+    end = end_of(open_table(world.storage), damaged(gone, "is not there"))
     assert end == "undone with its commit"
 
 

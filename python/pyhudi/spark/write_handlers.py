@@ -87,7 +87,8 @@ class WriteHandlers:
             )
 
     def insert(self, jdf: JavaObject, at: Target, ask: protocol.Insert) -> Committed | None:
-        intent = Intent(Route.SQL, ask.overwrite, ask.filters)
+        defined = ask.overwrite in (Overwrite.NEW, Overwrite.REPLACE)
+        intent = Intent(Route.SQL, ask.overwrite, ask.filters, analysed=not defined)
         return self._insert(self._frame(jdf), at, intent, ask.reads)
 
     def _insert(
@@ -122,7 +123,9 @@ class WriteHandlers:
     def insert_spooled(self, at: Target, ask: protocol.InsertSpooled) -> Committed | None:
         rows = spooled_rows(self._sessions.asking(), ask.files, SparkSchema.parse(ask.schema))
         try:
-            return self._insert(rows, at, Intent(Route.SQL, ask.overwrite), ask.reads)
+            return self._insert(
+                rows, at, Intent(Route.SQL, ask.overwrite, analysed=True), ask.reads
+            )
         finally:
             self._spools.drop(at.root, ask.spool)
 

@@ -68,6 +68,7 @@ class Intent:
 
     ``complete`` is a batch of a stream whose output mode replaces all rows: nothing keeps a part.
     ``adds`` is one of another mode: without rows it changes nothing, also by an overwrite.
+    ``analysed``: Spark gave the rows the columns that the table had when it analysed the statement.
     """
 
     route: Route
@@ -76,11 +77,7 @@ class Intent:
     may_exist: bool = True
     complete: bool = False
     adds: bool = False
-
-    @property
-    def is_analysed(self) -> bool:
-        """Whether Spark has given the rows the columns that the table had at the analysis."""
-        return self.route is Route.SQL and self.overwrite not in (Overwrite.NEW, Overwrite.REPLACE)
+    analysed: bool = False
 
 
 REPLACING = frozenset(

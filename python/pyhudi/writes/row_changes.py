@@ -201,7 +201,8 @@ def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: 
             (F.max(meet) | arrive & (F.count("*") > 1)).alias("meet"),
         )
         meet = F.col("meet")
-    several = F.when(meet, F.col(RECORD_KEY))
+    arrives = F.col("inserted") + F.col("moved") > 0
+    several = F.when(meet, F.struct(F.col(RECORD_KEY).alias("key"), arrives.alias("arrives")))
     sums = [F.sum(name) for name in ("inserted", "moved", "stayed")]
     found = each.agg(*sums, F.min("renamed"), F.min(several)).first()
     assert found is not None
@@ -214,12 +215,23 @@ def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: 
             column=",".join(fields),
         )
     if double is not None:
-        raise InvalidRecord(
-            f"The statement gives more than one row with the key '{double}'. Nothing was written. "
-            "Keep only one row for each key in the source.",
-            column=",".join(fields),
-        )
+        raise InvalidRecord(_doubled(double.key, double.arrives), column=",".join(fields))
     return Survey(inserted or 0, moved or 0, stayed or 0)
+
+
+def _doubled(key: str, arrives: bool) -> str:
+    """What is wrong with rows of one key; whether one ``arrives``, or all were there."""
+    if arrives:
+        return (
+            f"The statement gives more than one row with the key '{key}'. Nothing was written. "
+            "Keep only one row for each key in the source, and among rows that move to one "
+            "partition."
+        )
+    return (
+        f"The table has more than one row with the key '{key}', and rows of one key cannot be "
+        "changed one by one. Nothing was written. Delete the rows of this key and insert one. "
+        "INSERT adds such rows unless hoodie.spark.sql.insert.into.operation is upsert."
+    )
 
 
 def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:

@@ -33,7 +33,7 @@ def truncate(
 ) -> Committed | None:
     """Replace every file group by nothing; time travel still finds the old rows."""
     query = open_query(runtime, root, {}, {})
-    intent = Intent(Route.SQL, Overwrite.ALL)
+    intent = Intent(Route.SQL, Overwrite.ALL, analysed=True)
     options = {**given, OPERATION: "insert_overwrite_table"}
     empty = spark.createDataFrame([], StructType.fromJson(query.schema().json()))
     return write_table(
@@ -67,7 +67,7 @@ def delete_where(
     require_whole_partitions(query.table.config, query.types(), partitions, filters)
     if not matching_partitions(query.table.config, query.types(), partitions, filters):
         return None
-    intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
+    intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters), analysed=True)
     options = {**given, OPERATION: "delete_partition"}
     empty = spark.createDataFrame([], StructType.fromJson(query.schema().json()))
     return write_table(

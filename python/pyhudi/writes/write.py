@@ -28,7 +28,6 @@ from pyhudi.errors import (
     TableExists,
     TableNotFound,
 )
-from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.format.stream_marks import Epoch
 from pyhudi.locks.cancelling import to_its_end
 from pyhudi.locks.group_locks import GroupLocks
@@ -39,16 +38,14 @@ from pyhudi.tables.create import create_table, discard_table, new_table_config
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.promises import moved
 from pyhudi.timeline.schema import table_schema
-from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.epochs import EpochDone, check_epoch, remember_empty
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
-from pyhudi.writes.added_columns import analysed, check_added
+from pyhudi.writes.added_columns import analysed, check_added, check_replaced
 from pyhudi.writes.arrival import NothingArrived, check_columns_stay, receive
 from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.compact_first import compacted_first
@@ -66,6 +63,7 @@ from pyhudi.writes.kept import Kept
 from pyhudi.writes.keys.key_encoding import named_by_rule, named_in_table
 from pyhudi.writes.non_blocking import is_ordered, refuse_coordination
 from pyhudi.writes.operations import is_single_pass, run_operation
+from pyhudi.writes.overtaken import end_of, overtaken
 from pyhudi.writes.own_reads import OwnReads, given_up
 from pyhudi.writes.placement.indexes import INDEXES
 from pyhudi.writes.prepare import (
@@ -135,6 +133,8 @@ def write_table(
         if found is not None:
             refuse_writes_to(found)
         raw = found.config.raw if found else None
+        if found is not None and intent.overwrite is Overwrite.REPLACE:
+            check_replaced(found, own_columns(df.schema))
         resolved = resolve_write(options, raw, heeded(intent, session))
         intent = settled(intent, resolved, session)
         operation = decide(intent, resolved)
@@ -369,49 +369,13 @@ def _tried(request: Request, table: Table) -> Committed:
     except HistoryExpired as expired:
         if not expired.moved:
             raise
-        raise _overtaken(request, table, expired) from expired
+        raise overtaken(request.operation, table, expired) from expired
     except TableCorrupt as broken:
-        end = _end_of(table, broken)
+        end = end_of(table, broken)
         if end is None:
             raise
         why = moved(table.storage, f"{broken.path} was {end}")
-        raise _overtaken(request, table, why) from broken
-
-
-def _overtaken(request: Request, table: Table, why: HistoryExpired) -> CommitConflict:
-    return CommitConflict(
-        f"{request.operation.value} to {table.config.name} lost a race, and nothing of it is "
-        f"visible. Run it again: it then starts from the new state. The reason: {why}",
-        ours=None,
-        theirs=None,
-        overlap=("table",),
-    )
-
-
-def _end_of(table: Table, broken: TableCorrupt) -> str | None:
-    """What happened to the missing file; None if the table still needs it, or if no file is named.
-
-    ``TableCorrupt`` names its commit, if that is known.
-    """
-    VIEWS.forget(table.storage)
-    timeline = table.timeline()
-    view = table.view(timeline)
-    view.check()
-    named = parse_base_file_name((broken.path or "").rsplit("/", 1)[-1])
-    if named is None:
-        return None
-    files = (f for groups in view.groups.values() for f in groups.get(named.file_id, ()))
-    replaced = any(file_id == named.file_id for _, file_id in view.replaced)
-    if replaced or any(f.instant > named.instant for f in files):
-        return "replaced and cleaned"
-    if named.instant not in {commit.time for commit in timeline.commits}:
-        # Below the first active instant it may be archived, unless a rollback names it.
-        first = timeline.first_time
-        if first is None or named.instant > first:
-            return "undone with its commit"
-        if named.instant in rolled_back(table.storage, timeline):
-            return "undone with its commit"
-    return None
+        raise overtaken(request.operation, table, why) from broken
 
 
 def _attempt(request: Request, table: Table) -> Committed:
@@ -490,7 +454,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     if request.changes and current is not None:
         prefix = f"{request.runtime.clock.uuid()}_"
         return prepare_changes(request.df, table.config, current, options, named, prefix)
-    if intent.is_analysed:
+    if intent.analysed:
         later = None if timeline is request.since else current
         options = analysed(request.df.schema, later, options)
     prepared = prepare(request.df, table.config, current, operation, options, named)
