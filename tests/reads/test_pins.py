@@ -95,6 +95,16 @@ def test_a_pin_that_was_dropped_leads_to_the_table_as_of_its_instant(world: Worl
     assert world.storage.listings == 1, "what was opened again is kept"
 
 
+def test_a_pin_that_was_dropped_is_refused_by_a_table_that_was_made_anew(world: World) -> None:
+    world.commit(1, "a")
+    asked = world.describe()
+    world.archive(1)
+    evicted(world)
+
+    with pytest.raises(HistoryExpired, match="no commit 20240101000000001 .*made anew"):
+        world.rows(asked)
+
+
 def test_listings_are_bounded_by_the_files_they_hold(world: World) -> None:
     world.pins = PinnedQueries(world.runtime, files=3)
     world.commit(1, "a", "b")

@@ -319,6 +319,37 @@ def test_what_cannot_be_done_is_refused_and_changes_no_row(
     assert hudi(spark, name).timeline().pending == ()
 
 
+OF_SOURCE = """merge into {t} t using (select {id} id) s on t.id = s.id
+    when {when} then update set name = 'u'"""
+DOUBLED = "The table has more than one row with the key '1'.*insert.into.operation is upsert"
+
+
+@pytest.mark.parametrize("type", ["cow", "mor"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update {t} set name = 'u'",
+        OF_SOURCE.format(t="{t}", id=1, when="matched"),
+        OF_SOURCE.format(t="{t}", id=7, when="not matched by source"),
+    ],
+)
+def test_rows_of_one_key_that_inserts_have_doubled_are_named_as_the_tables_own(
+    spark: SparkSession, name: str, statement: str, type: str
+) -> None:
+    filled(spark, name, type=type)
+    spark.sql(f"insert into {name} values (1, 'again', 1, 'x')")
+    before = table(spark, name)
+
+    with pytest.raises(Exception, match=DOUBLED):
+        spark.sql(statement.format(t=name))
+    assert table(spark, name) == before
+
+    spark.sql(f"delete from {name} where id = 1")
+    spark.sql(f"insert into {name} values (1, 'once', 1, 'x')")
+    spark.sql(statement.format(t=name))
+    assert "u" in {row[1] for row in table(spark, name)}
+
+
 NEW_IN_TWO = """merge into {t} t using (select * from values (8, 'x'), (8, 'y') v(id, dt)) s
     on t.id = s.id when not matched then insert (id, name, ts, dt) values (s.id, 'n', 1, s.dt)"""
 MOVED_AND_NEW = """merge into {t} t using (select * from values (2), (300) v(id)) s

@@ -225,8 +225,8 @@ def test_a_type_that_readers_do_not_cast_alike_stays(old: str, new: str) -> None
         (drop("o"), "the ordering of rows uses it"),
         (drop("a.element.x"), "at least one column"),
         (drop("none"), "no such column"),
-        (RefusedChange(("s",), Unserved.DEFAULT), "'default' is not supported yet"),
-        (RefusedChange(("s", "x"), Unserved.NOT_NULL), "'not null' is not supported yet"),
+        (RefusedChange(("s",), Unserved.DEFAULT), "only CREATE TABLE gives"),
+        (RefusedChange(("s", "x"), Unserved.NOT_NULL), "cannot become NOT NULL"),
     ],
 )
 def test_a_refused_change_names_its_column_and_rule(refused: ColumnChange, rule: str) -> None:

@@ -76,10 +76,15 @@ def check_partition_path(path: str) -> None:
     strange = any(part in ("", ".", "..") for part in parts) or parts[0] == RESERVED
     # No backslash: on some systems it separates folders.
     if strange or "\0" in path or "\\" in path:
+        # Encoding leaves a name as it is, and frees one of its slashes.
+        encoded = (
+            ", or make the table with hoodie.datasource.write.partitionpath.urlencode=true"
+            if len(parts) > 1 or not strange
+            else ""
+        )
         raise InvalidRecord(
             f"The partition path '{path}' from the data is not a folder inside the table. "
-            "Correct the partition column, or make the table with "
-            "hoodie.datasource.write.partitionpath.urlencode=true.",
+            f"Correct the partition column{encoded}.",
             column="_hoodie_partition_path",
         )
 

@@ -23,6 +23,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.reads.scan import Query, changed, open_query
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.read_states import ReadState, completed
+from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.time_travel import check_readable
 
 #: pins that are kept, and the data files that their listings may hold together
@@ -103,6 +104,19 @@ def _as_it_was(timeline: Timeline, asked: Pinned) -> Timeline:
         return timeline.only(())
     _, layout, last = asked.pin.split("-")
     return ReadState(InstantTime(newest), int(layout), last).on(timeline)
+
+
+def _require_archived(query: Query) -> None:
+    """``HistoryExpired`` if a table has no commit, not even archived, but the query had some."""
+    table = query.table
+    if not Archive(table.storage, table.config).commits():
+        raise HistoryExpired(
+            f"The table {table.config.name} has no commit {query.instant} any more: since the "
+            "query was planned, the table was dropped and made anew, or the commit was undone. "
+            "Open the table again.",
+            asked=query.instant,
+            earliest=None,
+        )
 
 
 class PinnedQueries:
@@ -215,6 +229,8 @@ class PinnedQueries:
     def _reopened(self, asked: Pinned) -> _Kept:
         runtime, root = self.runtime, asked.root
         query = open_query(runtime, root, asked.options, asked.session, asked.instant, pinned=True)
+        if asked.instant is not None and not query.timeline.commits:
+            _require_archived(query)
         query = replace(query, timeline=_as_it_was(query.timeline, asked))
         exact = asked.instant is None or pin_of(query) == asked.pin
         if not exact and (query.of_changes or query.changes() is not None):

@@ -95,6 +95,12 @@ class Unserved(Enum):
     DEFAULT = "default"
 
 
+_UNSERVED = {
+    Unserved.NOT_NULL: "rows may hold null in it, so it cannot become NOT NULL",
+    Unserved.DEFAULT: "only CREATE TABLE gives a column its default value",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedChange:
     """A change that is refused for every column."""
@@ -173,7 +179,7 @@ def _apply(columns: _Columns, change: ColumnChange) -> None:
         case RefusedChange(column, of):
             part = columns.tree.part(column)
             kind = part.type if part else None
-            raise _refusal(change, kind, kind, f"the change '{of.value}' is not supported yet")
+            raise _refusal(change, kind, kind, _UNSERVED[of])
 
 
 def _added(columns: _Columns, change: AddColumn) -> None:
@@ -304,10 +310,13 @@ def _refusal(change: ColumnChange, old: Any, new: Any, rule: str) -> SchemaConfl
     old, new = (kind if kind is None else without_ids(kind) for kind in (old, new))
     before = f" from {type_text(old)}" if old is not None else ""
     after = f" to {type_text(new)}" if new is not None and new != old else ""
-    if isinstance(change, RenameColumn):
+    done = {AddColumn: "added", DropColumn: "dropped"}.get(type(change), "altered")
+    if isinstance(change, AddColumn | DropColumn):
+        before = after = ""
+    elif isinstance(change, RenameColumn):
         after = f" to be named '{change.to}'"
     return SchemaConflict(
-        f"Column '{column}' cannot be altered{before}{after}: {rule}. The table stays as it was.",
+        f"Column '{column}' cannot be {done}{before}{after}: {rule}. The table stays as it was.",
         column=column,
         ours=new,
         theirs=old,
