@@ -143,6 +143,11 @@ SELECT * FROM fresh;
 -- expect rows
 -- 2 | m
 
+CREATE OR REPLACE TABLE fresh USING pyhudi
+TBLPROPERTIES ('hoodie.write.set.null.for.missing.columns' = 'true') AS SELECT 3 AS id;
+-- expect rows of fresh
+-- 3 | NULL
+
 CREATE OR REPLACE TABLE copied (id INT, name STRING) USING pyhudi;
 -- expect rows of copied
 

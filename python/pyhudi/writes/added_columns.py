@@ -77,11 +77,13 @@ def analysed(given: StructType, later: SparkSchema | None, options: WriteOptions
     return replace(options, null_for_missing=True)
 
 
-def check_replaced(table: Table, given: StructType) -> None:
+def check_replaced(table: Table, given: StructType, options: WriteOptions) -> None:
     """``TableExists`` if a definition that replaces the table lacks one of its columns.
 
     Its files hold them for time travel, so a table keeps its columns; new ones are added.
     """
+    if options.null_for_missing:
+        return
     current = table_schema(table, table.timeline(), None)
     names = {field.name.lower() for field in given.fields}
     lost = [c.name for c in current.columns if c.lower_name not in names] if current else []
@@ -89,7 +91,8 @@ def check_replaced(table: Table, given: StructType) -> None:
         raise TableExists(
             f"{table.config.name} cannot be replaced in place, since the new definition has no "
             f"column {lost[0]!r}. Nothing was written. Drop the table first, or drop the column by "
-            f"ALTER TABLE ... DROP COLUMN {lost[0]}.",
+            f"ALTER TABLE ... DROP COLUMN {lost[0]}, or keep it with nulls by "
+            "hoodie.write.set.null.for.missing.columns=true.",
             path=table.storage.root,
         )
 

@@ -133,9 +133,9 @@ def write_table(
         if found is not None:
             refuse_writes_to(found)
         raw = found.config.raw if found else None
-        if found is not None and intent.overwrite is Overwrite.REPLACE:
-            check_replaced(found, own_columns(df.schema))
         resolved = resolve_write(options, raw, heeded(intent, session))
+        if found is not None and intent.overwrite is Overwrite.REPLACE:
+            check_replaced(found, own_columns(df.schema), resolved)
         intent = settled(intent, resolved, session)
         operation = decide(intent, resolved)
         try:
