@@ -310,13 +310,16 @@ def _refusal(change: ColumnChange, old: Any, new: Any, rule: str) -> SchemaConfl
     old, new = (kind if kind is None else without_ids(kind) for kind in (old, new))
     before = f" from {type_text(old)}" if old is not None else ""
     after = f" to {type_text(new)}" if new is not None and new != old else ""
-    done = {AddColumn: "added", DropColumn: "dropped"}.get(type(change), "altered")
+    refused = f"'{column}' cannot be altered{before}{after}"
     if isinstance(change, AddColumn | DropColumn):
-        before = after = ""
+        kind = new if old is None else old
+        of = f" ({type_text(kind)})" if kind is not None else ""
+        done = "added" if isinstance(change, AddColumn) else "dropped"
+        refused = f"'{column}'{of} cannot be {done}"
     elif isinstance(change, RenameColumn):
-        after = f" to be named '{change.to}'"
+        refused = f"'{column}' cannot be altered{before} to be named '{change.to}'"
     return SchemaConflict(
-        f"Column '{column}' cannot be {done}{before}{after}: {rule}. The table stays as it was.",
+        f"Column {refused}: {rule}. The table stays as it was.",
         column=column,
         ours=new,
         theirs=old,
