@@ -29,6 +29,7 @@ STATEMENTS = [
     ("insert overwrite {t} partition (dt = 'x') values (3, 'c', 1)", "static", [OLD[1], NEW]),
     (MERGE + "(id, name, ts, dt) values (s.id, 'c', 1, 'x')", "static", [*OLD, NEW]),
     ("truncate table {t}", "static", []),
+    ("delete from {t} where dt = 'x'", "static", [OLD[1]]),
 ]
 
 

@@ -115,7 +115,6 @@ def _require_archived(query: Query) -> None:
             "query was planned, the table was dropped and made anew, or the commit was undone. "
             "Open the table again.",
             asked=query.instant,
-            earliest=None,
         )
 
 

@@ -1,15 +1,14 @@
 """Columns that the rows have and the table has not, or the other way round.
 
 ``check_added``: those that a write adds to a table without a schema history, where names tell
-columns apart (spec/schema_evolution.md S4). ``analysed``: those that another writer added or
-dropped after Spark had fitted the rows of a statement to the table (RFC-82). ``check_replaced``:
-those that the new definition of a table lacks.
+columns apart (spec/schema_evolution.md S4). ``check_analysed``: those that another writer dropped
+after Spark had fitted the rows of a statement to the table (RFC-82). ``check_replaced``: those that
+the new definition of a table lacks.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
@@ -56,14 +55,13 @@ def check_added(
                 )
 
 
-def analysed(given: StructType, later: SparkSchema | None, options: WriteOptions) -> WriteOptions:
-    """``options`` for rows of the columns ``given``: those that the table had at the analysis.
+def check_analysed(given: StructType, current: SparkSchema) -> None:
+    """``SchemaConflict`` if the table has lost a column since Spark fitted the rows to it.
 
-    One that they lack was added since, and is null. ``later`` are the columns since, None if these
-    are not known yet. ``SchemaConflict`` if one is gone: these rows would bring it back.
+    ``given`` are the columns of the rows, which would bring it back.
     """
     had = paths(json.loads(own_columns(given).json()))
-    gone = min(had - paths(later.json()), default=None) if later is not None else None
+    gone = min(had - paths(current.json()), default=None)
     if gone is not None:
         raise SchemaConflict(
             "Another writer has altered the table's columns since Spark analysed this statement: "
@@ -74,7 +72,6 @@ def analysed(given: StructType, later: SparkSchema | None, options: WriteOptions
             theirs=None,
             rule="concurrent schema change",
         )
-    return replace(options, null_for_missing=True)
 
 
 def check_replaced(table: Table, given: StructType, options: WriteOptions) -> None:

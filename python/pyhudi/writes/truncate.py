@@ -67,7 +67,7 @@ def delete_where(
     require_whole_partitions(query.table.config, query.types(), partitions, filters)
     if not matching_partitions(query.table.config, query.types(), partitions, filters):
         return None
-    intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters), analysed=True)
+    intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
     options = {**given, OPERATION: "delete_partition"}
     empty = spark.createDataFrame([], StructType.fromJson(query.schema().json()))
     return write_table(

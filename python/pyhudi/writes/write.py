@@ -45,7 +45,7 @@ from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
-from pyhudi.writes.added_columns import analysed, check_added, check_replaced
+from pyhudi.writes.added_columns import check_added, check_analysed, check_replaced
 from pyhudi.writes.arrival import NothingArrived, check_columns_stay, receive
 from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.compact_first import compacted_first
@@ -317,8 +317,10 @@ def _with_retries(request: Request, table: Table) -> Committed:
     kept = request.kept
 
     def attempt(table: Table, again: bool) -> Committed:
-        # The rows have all columns of the old table; a column added since then is null.
-        options = replace(request.options, null_for_missing=True) if again else request.options
+        options = request.options
+        if again or request.intent.analysed:
+            # The rows have all columns of the old table; a column added since then is null.
+            options = replace(options, null_for_missing=True)
         return _tried(replace(request, options=options), table)
 
     done = _retries(request).run(attempt, table)
@@ -454,9 +456,8 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     if request.changes and current is not None:
         prefix = f"{request.runtime.clock.uuid()}_"
         return prepare_changes(request.df, table.config, current, options, named, prefix)
-    if intent.analysed:
-        later = None if timeline is request.since else current
-        options = analysed(request.df.schema, later, options)
+    if intent.analysed and current is not None and timeline is not request.since:
+        check_analysed(request.df.schema, current)
     prepared = prepare(request.df, table.config, current, operation, options, named)
     check_added(table, timeline, current, prepared.schema)
     if request.epoch is not None:
