@@ -89,6 +89,21 @@ def test_a_colon_is_refused_by_hdfs_with_its_own_words(storage: Storage) -> None
     assert "outcome" not in refused.value.facts
 
 
+def test_what_a_cancelled_statement_undoes_is_undone_on_its_interrupted_thread(
+    hdfs: Hdfs,
+) -> None:
+    storage, own = hdfs.new_table(), hdfs.client.jvm.java.lang.Thread
+    own.currentThread().interrupt()
+    storage.put_if_absent("a/b", b"1")
+    storage.replace("a/b", b"2")
+    assert storage.read("a/b") == b"2"
+    assert [file.path for file in storage.walk("")] == ["a/b"]
+    storage.delete(["a/b"])
+    assert storage.list("a") == []
+    storage.delete_folder("a")
+    assert own.interrupted(), "the statement still has to end as cancelled"
+
+
 def test_of_many_processes_at_one_name_one_wins(hdfs: Hdfs) -> None:
     """Clients of their own, without a lock of this JVM between them: the name node decides."""
     root = hdfs.new_table().root

@@ -155,6 +155,28 @@ def test_the_jobs_of_a_failed_write_are_cancelled(
     assert tracker.cancelAndAwait(spark.sparkContext._jsc, key, 20_000)
 
 
+def test_the_jobs_of_a_cancelled_write_are_waited_for_on_its_interrupted_thread(
+    spark: SparkSession, tracker: Any, key: str, gate: Gate
+) -> None:
+    """Spark cancels a statement by an interrupt of the thread on which Python then undoes it."""
+
+    def write() -> None:
+        with pytest.raises(Exception, match="cancelled"):
+            run(spark, lambda _: gate.pass_through(), 1)
+
+    thread = InheritableThread(target=write)
+    thread.start()
+    gate.await_arrival()
+    own = spark.sparkContext._jvm.java.lang.Thread
+    own.currentThread().interrupt()
+    assert not tracker.cancelAndAwait(spark.sparkContext._jsc, key, 300), "the attempt goes on"
+    assert own.currentThread().isInterrupted(), "the statement still has to end as cancelled"
+    thread.join()
+    gate.open()
+    assert tracker.cancelAndAwait(spark.sparkContext._jsc, key, 20_000)
+    assert own.interrupted()
+
+
 def test_an_attempt_that_outlives_its_failed_job_is_waited_for(
     spark: SparkSession, tracker: Any, key: str, gate: Gate
 ) -> None:

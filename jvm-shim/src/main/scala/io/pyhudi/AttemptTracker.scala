@@ -44,12 +44,12 @@ object AttemptTracker {
     awaitQuiet(context, key, timeoutMs) && listener.of(context).hasSeen(key)
 
   /** Like [[awaitEnd]] for a failed write, whose jobs it cancels: whoever interrupted the write may
-    * not have. Also true if none of its jobs ever began.
+    * not have. Also true if none of its jobs ever began. It waits on an interrupted thread, too.
     */
   def cancelAndAwait(context: JavaSparkContext, key: String, timeoutMs: Long): Boolean = {
     val jobs = listener.of(context.sc)
     def cancel(): Unit = jobs.running(key).foreach(context.sc.cancelJob)
-    awaitQuiet(context.sc, key, timeoutMs, () => cancel())
+    Uninterrupted.waiting(awaitQuiet(context.sc, key, timeoutMs, () => cancel()))
   }
 
   private def awaitQuiet(

@@ -19,6 +19,9 @@ import org.apache.hadoop.security.AccessControlException
   * A file gets its name by a rename from a temporary name, so no file is ever visible with only a
   * part of its bytes. The temporary file also shows the outcome of a rename that got no answer: if
   * it can still be deleted, the rename will never happen; if it is gone, the rename has happened.
+  *
+  * Hadoop's clients refuse a thread that is interrupted, and Spark cancels a statement by an
+  * interrupt: each operation runs [[Uninterrupted]], or a cancelled write could not be undone.
   */
 final class HadoopFiles private (
     fs: FileSystem,
@@ -29,7 +32,7 @@ final class HadoopFiles private (
   import HadoopFiles._
 
   /** `[path, bytes, epoch milliseconds]` of the files in `folder`, at any depth if `deep`. */
-  def list(folder: String, deep: Boolean): String = {
+  def list(folder: String, deep: Boolean): String = Uninterrupted {
     val found = ArrayBuffer.empty[Seq[Any]]
     val waiting = ArrayBuffer(folder)
     while (waiting.nonEmpty) {
@@ -43,13 +46,14 @@ final class HadoopFiles private (
   }
 
   /** The paths of the folders directly in `folder`. */
-  def folders(folder: String): String =
+  def folders(folder: String): String = Uninterrupted {
     Json.render(entries(folder).filter(_.isDirectory).map(relative))
+  }
 
-  def exists(path: String): Boolean = status(at(path)).exists(_.isFile)
+  def exists(path: String): Boolean = Uninterrupted(status(at(path)).exists(_.isFile))
 
   /** @throws FileNotFoundException if there is no such file */
-  def read(path: String): Array[Byte] = {
+  def read(path: String): Array[Byte] = Uninterrupted {
     val found = status(at(path)).filter(_.isFile)
       .getOrElse(throw new FileNotFoundException(at(path).toString))
     val data = new Array[Byte](found.getLen.toInt)
@@ -62,7 +66,7 @@ final class HadoopFiles private (
   /** @throws Taken if the name is taken
     * @throws NoAnswer if it is unknown whether the file was made
     */
-  def create(path: String, temporary: String, data: Array[Byte]): Unit = {
+  def create(path: String, temporary: String, data: Array[Byte]): Unit = Uninterrupted {
     val target = at(path)
     inTurn(target) {
       if (status(target).isDefined) throw new Taken(target)
@@ -77,7 +81,7 @@ final class HadoopFiles private (
   }
 
   /** @throws NoAnswer if it is unknown whether the file was replaced */
-  def replace(path: String, temporary: String, data: Array[Byte]): Unit = {
+  def replace(path: String, temporary: String, data: Array[Byte]): Unit = Uninterrupted {
     val target = at(path)
     write(at(temporary), data)
     move(at(temporary), target) {
@@ -93,7 +97,7 @@ final class HadoopFiles private (
   }
 
   /** Deletes the files of a JSON list, several at a time; an absent file is no error. */
-  def delete(paths: String): Unit = {
+  def delete(paths: String): Unit = Uninterrupted {
     val targets = texts(Json.parse(paths)).map(at)
     if (targets.size <= Deleters) targets.foreach(delete)
     else {
@@ -109,11 +113,15 @@ final class HadoopFiles private (
   }
 
   /** Deletes a folder with everything below it; an absent folder is no error. */
-  def deleteFolder(folder: String): Unit =
+  def deleteFolder(folder: String): Unit = Uninterrupted {
     try fs.delete(at(folder), true)
     catch { case Absent() => }
+  }
 
-  def deleteEmptyFolders(folder: String): Unit = { deleteIfEmpty(at(folder)); () }
+  def deleteEmptyFolders(folder: String): Unit = Uninterrupted {
+    deleteIfEmpty(at(folder))
+    ()
+  }
 
   private def deleteIfEmpty(folder: Path): Boolean =
     try {
