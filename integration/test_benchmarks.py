@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks import merge_on_read
 from benchmarks.changes import make_inputs as make_change_inputs
-from benchmarks.cpu import TreeClock, tree_seconds
+from benchmarks.cpu import TICKS_PER_SECOND, Process, TreeClock, tree, tree_seconds
 from benchmarks.data import COLUMNS, orders, region_of
 from benchmarks.merge_on_read_report import (
     AFRESH,
@@ -49,39 +49,45 @@ def test_cpu_of_a_child_counts_while_it_lives_and_after_it_was_reaped() -> None:
     assert reaped >= alive
 
 
-def test_cpu_of_a_stranger_does_not_count() -> None:
+def test_the_tree_of_a_process_holds_no_stranger() -> None:
     idle = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    subprocess.run([sys.executable, "-c", SPIN], check=True)
-    assert tree_seconds(idle.pid) < 0.4
+    assert set(tree(idle.pid)) == {idle.pid}
+    assert {idle.pid, os.getpid()} <= set(tree(os.getpid()))
     idle.communicate(b"\n")
 
 
-def test_cpu_counts_on_where_a_child_is_reaped_and_where_its_killed_parent_did_not() -> None:
-    """In a process of its own: engines that other tests have started use CPU, too."""
-    call = "from integration.test_benchmarks import lose_a_child\nlose_a_child()"
-    subprocess.run([sys.executable, "-c", call], check=True, cwd=REPO)
+def ticks(*processes: tuple[int, int, int, int]) -> dict[int, Process]:
+    """A tree of processes: number, parent, own ticks, ticks of those that it reaped."""
+    return {pid: Process(parent, 0, own, reaped) for pid, parent, own, reaped in processes}
 
 
-def lose_a_child() -> None:
-    clock = TreeClock(os.getpid())
-    before = clock.look()
-    spin = [sys.executable, "-c", SPIN + "print(flush=True)\ninput()"]
-    alone = subprocess.Popen(spin, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    # Ends with its child's words, and is killed before it could reap the child.
-    parent = f"import subprocess\nsubprocess.run({spin!r}, check=True)"
-    lost = subprocess.Popen(
-        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    for process in (alone, lost):
-        assert process.stdout is not None
-        process.stdout.readline()
-    seen = clock.look() - before
-    assert seen >= 0.9
-    lost.kill()
-    lost.communicate()
-    alone.communicate(b"\n")
-    after = clock.look() - before
-    assert seen <= after < seen + 0.4
+def looks(*trees: dict[int, Process]) -> list[float]:
+    """What the clock of process 1 shows after each further tree, in ticks since the first."""
+    given = iter(trees)
+    clock = TreeClock(1, lambda _: next(given))
+    first = sum(process.ticks for process in trees[0].values())
+    return [round(clock.look() * TICKS_PER_SECOND) - first for _ in trees[1:]]
+
+
+def test_cpu_of_a_child_counts_once_after_it_is_reaped() -> None:
+    alone = ticks((1, 0, 5, 0))
+    both = ticks((1, 0, 5, 0), (2, 1, 50, 0))
+    reaped = ticks((1, 0, 6, 52))
+    assert looks(alone, both, reaped, reaped) == [50, 53, 53]
+    assert looks(alone, reaped) == [53], "it lived between two looks"
+
+
+def test_cpu_of_a_child_counts_though_its_killed_parent_did_not_reap_it() -> None:
+    alone = ticks((1, 0, 5, 0))
+    three = ticks((1, 0, 5, 0), (2, 1, 7, 0), (3, 2, 50, 0))
+    lost = ticks((1, 0, 5, 8))
+    assert looks(alone, three, lost, lost) == [57, 58, 58]
+
+
+def test_cpu_of_a_number_that_another_process_has_taken_counts_from_nought() -> None:
+    first = ticks((1, 0, 5, 0), (2, 1, 50, 0))
+    taken = {**ticks((1, 0, 5, 50)), 2: Process(1, 9, 3, 0)}
+    assert looks(first, taken) == [3]
 
 
 def test_engines_that_disagree_end_the_run() -> None:

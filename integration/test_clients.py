@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -41,9 +40,9 @@ from tests.spark_lines import LINES
 OLDEST, NEWEST = LINES
 BOTH = [OLDEST, pytest.param(NEWEST, marks=pytest.mark.matrix)]
 
-#: two tasks that end at once, and two that take a minute and a half
+#: two tasks that end at once, and two that take longer than any answer may
 SLOW = """select id, if(id < 200000 or id % 2000 > 0, id,
-length(reflect('java.lang.Thread', 'sleep', 2000L))) as n from range(100, 400000, 1, 4)"""
+length(reflect('java.lang.Thread', 'sleep', 7000L))) as n from range(100, 400000, 1, 4)"""
 FIRST = """create table rides using pyhudi tblproperties (primaryKey = 'id')
 as select id, id * 2 as n from range(3)"""
 INSERT = f"insert into rides {SLOW}"
@@ -91,11 +90,9 @@ def test_a_notebook(line: str, tmp_path: Path) -> None:
         half_written = is_half_written(table)
         cell = cells.begin(long)
         assert eventually(half_written, ANSWER_S)
-        began = time.monotonic()
         cells.interrupt()
         _, error = cells.shown(cell)
         assert "KeyboardInterrupt: The statement was cancelled. Nothing of it is visible." in error
-        assert time.monotonic() - began < 30
         assert is_clean(table), "rolled back at once"
         assert cells.run(count) == "[(0, 0), (1, 2), (2, 4)]"
         cells.run(more)
@@ -115,7 +112,7 @@ def test_an_application_of_spark_submit(line: str, tmp_path: Path) -> None:
         assert eventually(is_half_written(table), ANSWER_S)
         for pid in marked(here.mark):
             os.kill(pid, signal.SIGINT)
-        assert process.wait(60) != 0
+        assert process.wait(ANSWER_S) != 0
         assert here.is_deserted()
 
     def rolled_back() -> bool:
@@ -179,7 +176,7 @@ def test_a_client_of_the_thrift_server(thrift: tuple[Place, str], tmp_path: Path
     first, *rows = shown.splitlines()
     assert first.startswith("error"), shown
     assert rows == [f"row {row}" for row in AFTER]
-    assert eventually(lambda: stray_files(table) == set(), 30)
+    assert eventually(lambda: stray_files(table) == set(), 60)
 
 
 def test_a_client_of_the_connect_server(connect: tuple[Place, ConnectClient]) -> None:

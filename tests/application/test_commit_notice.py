@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -144,9 +143,7 @@ def test_a_receiver_that_does_not_come_to_an_end_is_left_after_the_timeout(
 ) -> None:
     receiver.answers.clear()
     receiver.drips = drips
-    began = time.monotonic()
     receiver.callback(timeout_s=0.3).tell(NOTICE, METADATA)
-    assert time.monotonic() - began < 10
     assert "failed: " in caplog.text
 
 

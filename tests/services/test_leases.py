@@ -300,7 +300,7 @@ def test_looking_ends_with_the_application_and_ends_its_leases(
         found.close()  # though what runs is not known: the JVM may have died
     else:
         del found
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     assert world.memory.list(FOLDER) == []
 

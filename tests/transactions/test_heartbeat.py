@@ -114,7 +114,7 @@ def test_the_thread_beats_goes_on_after_any_failure_and_ends(error: Exception) -
     beating = Heartbeat(storage, FakeClock(), T, HeartbeatPolicy(1, 2))
     beating.start()
     for _ in range(4):
-        assert beats.acquire(timeout=10)
+        assert beats.acquire(timeout=60)
     beating.stop()
 
     assert inner.walk(FOLDER) == []

@@ -10,7 +10,8 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,8 @@ T = InstantTime("20240101000000000")
 FOLDER = marker_folder(T)
 TOKEN = new_token(SystemClock())
 SOON_S = 30
-LIMITS = Limits(body_bytes=4_096, reading_bytes=8_192, body_s=0.2, idle_s=0.4)
+LIMITS = Limits(body_bytes=4_096, reading_bytes=8_192, body_s=SOON_S * 10, idle_s=SOON_S * 10)
+HASTY = replace(LIMITS, body_s=1.0, idle_s=2.0)
 
 
 def name(number: int) -> str:
@@ -81,6 +83,14 @@ class Served:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     made = Served(FaultyStorage(LocalStorage(str(tmp_path))), LIMITS)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[Served]:
+    """A server that soon gives up a client that says nothing more."""
+    made = Served(FaultyStorage(LocalStorage(str(tmp_path))), HASTY)
     yield made
     made.close()
 
@@ -192,12 +202,12 @@ def test_a_body_without_a_length_is_refused(served: Served) -> None:
 @pytest.mark.parametrize(
     "noise", [b"", b"POST", b"\x16\x03\x01\x02\x00", b"GET / HTTP/1.1\r\nA: b\r\n"]
 )
-def test_a_client_that_never_ends_its_header_is_hung_up_on(served: Served, noise: bytes) -> None:
-    with served.connect() as wire:
+def test_a_client_that_never_ends_its_header_is_hung_up_on(hasty: Served, noise: bytes) -> None:
+    with hasty.connect() as wire:
         wire.sendall(noise)
         while wire.recv(1_000):
             pass
-    assert serves(served)
+    assert serves(hasty)
 
 
 def test_connections_beyond_the_bound_are_hung_up_on(tmp_path: Path) -> None:
@@ -209,13 +219,13 @@ def test_connections_beyond_the_bound_are_hung_up_on(tmp_path: Path) -> None:
         assert serves(served)
 
 
-def test_a_body_that_trickles_is_given_up(served: Served) -> None:
-    with served.connect() as wire:
-        head = f"POST /markers/{served.markers.key} HTTP/1.1\r\nHost: a\r\n"
+def test_a_body_that_trickles_is_given_up(hasty: Served) -> None:
+    with hasty.connect() as wire:
+        head = f"POST /markers/{hasty.markers.key} HTTP/1.1\r\nHost: a\r\n"
         head += f"Authorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n\r\nabc"
         wire.sendall(head.encode())
         assert wire.recv(100).startswith(b"HTTP/1.1 408 ")
-    assert serves(served)
+    assert serves(hasty)
 
 
 def test_a_client_that_hangs_up_amid_its_request_disturbs_nobody(served: Served) -> None:
@@ -230,13 +240,16 @@ def test_a_client_that_hangs_up_amid_its_request_disturbs_nobody(served: Served)
 def test_bodies_that_are_read_at_a_time_are_bounded(served: Served) -> None:
     head = f"POST /markers/{served.markers.key} HTTP/1.1\r\nHost: a\r\n"
     head += f"Authorization: Bearer {TOKEN}\r\nContent-Length: 4096\r\n\r\n"
-    wires = [served.connect() for _ in range(3)]
-    for wire in wires:
-        wire.sendall(head.encode())
-    answers = sorted(wire.recv(12) for wire in wires)
-    for wire in wires:
-        wire.close()
-    assert answers == [b"HTTP/1.1 408", b"HTTP/1.1 408", b"HTTP/1.1 503"]
+    with ExitStack() as ends:
+        wires = [ends.enter_context(served.connect()) for _ in range(3)]
+        for wire in wires:
+            wire.sendall(head.encode())
+        answered, _, _ = select.select(wires, [], [], SOON_S)
+        assert [wire.recv(12) for wire in answered] == [b"HTTP/1.1 503"]
+        for wire in wires:
+            if wire not in answered:
+                wire.sendall(b"a" * 4_096)
+                assert wire.recv(12) == b"HTTP/1.1 400", "it was read to its end"
     assert serves(served)
 
 
