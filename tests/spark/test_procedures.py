@@ -80,6 +80,7 @@ def test_what_a_session_says_holds_for_its_calls(spark: SparkSession, name: str)
     ("call", "words"),
     [
         ("vacuum('trips')", "there is no procedure"),
+        ("Rollback_To_Savepoint('trips', '1')", r"write: CALL pyhudi\.system\.restore\("),
         ("clean('trips', dryrun => true)", "(?i)dryrun"),
         ("clean('trips', true, dry_run => true)", "(?i)dry_run|more than once"),
         ("clean('trips', true, map(), 1, 2, 3)", "(?i)arguments|parameters"),

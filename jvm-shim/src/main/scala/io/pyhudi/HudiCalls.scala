@@ -1,5 +1,7 @@
 package io.pyhudi
 
+import java.util.Locale
+
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.util.MapData
@@ -72,10 +74,38 @@ private[pyhudi] object HudiCalls {
 
   def has(name: String): Boolean = all.exists(_.name.equalsIgnoreCase(name))
 
-  def unknown(name: String): String =
+  def unknown(name: String): String = insteadOf(name).getOrElse(
     s"there is no procedure $name: pyhudi has only " +
       all.map(each => s"system.${each.name}").mkString(", ") +
-      ". Histories and files are tables, as in SELECT * FROM trips.history."
+      ". Histories and files are tables, as in SELECT * FROM trips.history.")
+
+  /** What to write for a procedure that only Apache Hudi has; none for any other name. */
+  def insteadOf(name: String): Option[String] = {
+    val last = name.split('.').last.toLowerCase(Locale.ROOT)
+    ofHudi.get(last).map(own => s"$last is a procedure of Apache Hudi. For pyhudi write: $own")
+  }
+
+  private val ofHudi: Map[String, String] = {
+    def call(own: String, more: String = "") =
+      s"CALL pyhudi.system.$own(table => '<table>'$more)"
+    val back = call("restore", ", instant => '<instant>'")
+    val history = "SELECT * FROM <table>.history"
+    val files = "SELECT * FROM <table>.files"
+    Map(
+      "archive_commits" -> call("archive"),
+      "create_savepoint" -> call("savepoint"),
+      "hive_sync" -> call("sync_partitions"),
+      "rollback_to_instant" -> back,
+      "rollback_to_savepoint" -> back,
+      "run_clean" -> call("clean"),
+      "run_clustering" -> call("cluster"),
+      "show_archived_commits" -> history,
+      "show_commits" -> history,
+      "show_fsview_all" -> files,
+      "show_fsview_latest" -> files,
+      "show_rollbacks" -> history
+    )
+  }
 
   /** An argument that is a text; none for NULL. */
   def text(input: InternalRow, at: Int): Option[String] =

@@ -60,7 +60,7 @@ private[pyhudi] object HudiForeignStatements {
   }
 
   private def isOurs(text: String): Boolean = text match {
-    case Call(name) => HudiCalls.has(name)
+    case Call(name) => HudiCalls.has(name) || HudiCalls.insteadOf(name).isDefined
     case _ => false
   }
 
