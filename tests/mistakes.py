@@ -48,7 +48,7 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
     ("INSERT INTO ridez VALUES (1)", NO_TABLE),
     ("INSERT INTO rides VALUES (1)", "not enough data columns"),
     ("INSERT INTO rides VALUES (1, 2.0, 3, 'Porto', 'more')", "too many data columns"),
-    ("INSERT INTO rides VALUES (NULL, 2.0, 3, 'Porto')", "null record key"),
+    ("INSERT INTO rides VALUES (NULL, 2.0, 3, 'Porto')", "null or empty record key"),
     ("INSERT INTO rides VALUES ('abc', 2.0, 3, 'Porto')", "Cannot safely cast `id`|abc"),
     ("INSERT INTO rides (id, wrong) VALUES (1, 2)", "wrong"),
     ("INSERT INTO rides (id, id) VALUES (1, 2)", "`id` already exists"),
@@ -98,7 +98,7 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
             "MERGE INTO rides t USING (SELECT 8L id) s ON t.id = s.id "
             "WHEN NOT MATCHED THEN INSERT (id, fare, ts, city) VALUES (NULL, 1, 1, 'Porto')"
         ),
-        "null record key",
+        "null or empty record key",
     ),
     ("MERGE INTO rides t USING news s ON t.id = s.id", "at least one WHEN clause"),
     (
@@ -216,7 +216,7 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
             "CREATE TABLE bad USING pyhudi TBLPROPERTIES (primaryKey = 'id') "
             "AS SELECT CAST(NULL AS INT) AS id"
         ),
-        "null record key",
+        "null or empty record key",
     ),
     ("CREATE TABLE bad USING pyhudi AS SELECT 1 AS a, 2 AS a", "`a` already exists"),
     ("CREATE OR REPLACE TABLE rides (id INT) USING pyhudi", "cannot be replaced in place"),

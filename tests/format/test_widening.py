@@ -48,6 +48,14 @@ def test_equal_types_stay(kind: Any) -> None:
     assert merged_type("c", kind, kind) == kind
 
 
+@pytest.mark.parametrize("fields", [Fields.ADDED, Fields.EITHER])
+def test_parts_of_equal_types_stay_beside_a_new_field(fields: Fields) -> None:
+    kinds = {"a": "integer", "b": "decimal(9,2)", "c": array("decimal(9,2)")}
+    mine, given = struct(**kinds), struct(**dict(reversed(kinds.items())), new="long")
+    assert merged_type("s", mine, given, fields) == struct(**kinds, new="long")
+    assert merged_type("s", array(mine), array(given), fields) == array(struct(**kinds, new="long"))
+
+
 def test_nullability_and_metadata_make_no_other_type() -> None:
     other = array("integer") | {"containsNull": False}
     assert merged_type("c", array("integer"), other) == array("integer")

@@ -195,7 +195,7 @@ def test_no_rows_write_no_file(tmp_path: Path) -> None:
 
 
 def test_a_null_key_is_refused_with_its_column(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRecord, match=r"null record key \(column 'id'\)") as caught:
+    with pytest.raises(InvalidRecord, match=r"null or empty record key \(column 'id'\)") as caught:
         insert(spec(tmp_path), rows_of([{"id": None, "ts": 1}]))
     assert caught.value.column == "id"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,26 @@ WAYS = ("collected", "distributed")
 DDL = "id long, name string, ts long, dt string"
 OPTIONS = {KEY: "id", PARTITION: "dt", ORDERING: "ts"}
 
+ZONE = "spark.sql.session.timeZone"
+
 Row = tuple[Any, ...]
 Model = dict[int, Row]
+
+
+@contextmanager
+def settings(spark: SparkSession, given: Mapping[str, str]) -> Iterator[None]:
+    """The session with these settings while the block lasts."""
+    before = {key: spark.conf.get(key, None) for key in given}
+    for key, value in given.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
 
 
 class HudiTable:

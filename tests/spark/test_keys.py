@@ -16,10 +16,12 @@ from tests.spark.tables import (
     PARTITION,
     URL_ENCODE,
     VERSION,
+    ZONE,
     HudiTable,
     Lake,
     model_of,
     refused,
+    settings,
 )
 
 pytestmark = pytest.mark.spark
@@ -190,6 +192,40 @@ def test_small_decimals_have_the_text_of_java_whatever_spark_s_casts_give(
             assert [row[0] for row in found] == [*texts.values(), None], kind
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
+
+
+#: wall clocks, of which the clocks of St. John's leave the first one out
+WALL_CLOCKS = ("2024-03-10 02:30:00", "2024-03-10 03:30:00", "9999-12-31 23:59:59.999999")
+
+
+@pytest.mark.every_line
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_wall_clock_has_one_text_in_the_zone_of_every_session(
+    spark: SparkSession, ansi: str
+) -> None:
+    texts = ["1710037800000000", "1710041400000000", "253402300799999999", "-62135596799999999"]
+    clocks = (*WALL_CLOCKS, "0001-01-01 00:00:00.000001")
+    values = ", ".join(f"(timestamp_ntz'{clock}')" for clock in clocks)
+    for zone in ("UTC", "America/St_Johns", "Asia/Kolkata"):
+        with settings(spark, {ZONE: zone, "spark.sql.ansi.enabled": ansi}):
+            rows = spark.sql(f"select * from values {values}, (null) as t(k)")
+            found = [row[0] for row in rows.select(key_text(rows.schema, "k")).collect()]
+            assert found == [*texts, None], zone
+
+
+@pytest.mark.usefixtures("way")
+def test_wall_clocks_in_keys_and_paths_are_found_from_every_zone(lake: Lake) -> None:
+    table = lake.table(options={KEY: "k", PARTITION: "p", ORDERING: "n"}, ddl="")
+    zones = ["America/St_Johns", "UTC", "America/St_Johns"]
+    for n, zone in enumerate(zones):
+        with settings(lake.spark, {ZONE: zone}):
+            values = ", ".join(f"(timestamp_ntz'{clock}')" for clock in WALL_CLOCKS)
+            table.write(lake.spark.sql(f"select k, k as p, {n} as n from values {values} as t(k)"))
+            for clock in WALL_CLOCKS:
+                for column in "kp":
+                    where = f"{column} = timestamp_ntz'{clock}'"
+                    assert [row["n"] for row in table.df().where(where).collect()] == [n]
+    assert table.df().count() == len(WALL_CLOCKS)
 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
@@ -364,6 +400,14 @@ TIMES = [
     ),
     ("EPOCHMILLISECONDS", "timestamp'2024-01-02 03:04:05'", "yyyy/MM/dd/HH", {}, "2024/01/02/03"),
     ("EPOCHMILLISECONDS", "date'2024-01-02'", "yyyyMM", {}, "202401"),
+    (
+        "EPOCHMILLISECONDS",
+        "timestamp'9999-12-31 23:59:59.999999Z'",
+        "yyyy-MM-dd HH:mm:ss",
+        {},
+        "9999-12-31 23:59:59",
+    ),
+    ("EPOCHMILLISECONDS", "253402300799999L", "yyyy", {"output.timezone": "GMT+8:00"}, "10000"),
 ]
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark.tables import KEY, OPTIONS, Lake, refused
+from tests.spark.tables import KEY, OPTIONS, Lake, refused, settings
 from tests.spark.test_sql import KEYED, create
 
 pytestmark = pytest.mark.spark
@@ -20,17 +17,6 @@ OPERATION = "hoodie.datasource.write.operation"
 DDL = "id bigint, name string, ts bigint, dt string"
 OLD = [(1, "a", 1, "x"), (2, "b", 1, "x"), (3, "c", 1, "y")]
 NEW = [(9, "n", 1, "x")]
-
-
-@contextmanager
-def settings(spark: SparkSession, given: Mapping[str, str]) -> Iterator[None]:
-    for key, value in given.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in given:
-            spark.conf.unset(key)
 
 
 def ids(df: DataFrame) -> list[int]:

@@ -65,8 +65,6 @@ def merged_type(column: str, table: Any, incoming: Any, fields: Fields = Fields.
 
 
 def _with_fields(column: str, table: Any, incoming: Any, fields: Fields) -> Any:
-    if same_type(table, incoming):
-        return table
     if isinstance(table, str) or isinstance(incoming, str) or table["type"] != incoming["type"]:
         raise _conflict(column, table, incoming, "neither widens into the other")
     if table["type"] == "struct":
@@ -94,6 +92,8 @@ def _fields(column: str, table: Any, incoming: Any, fields: Fields) -> list[Any]
 
 
 def _part(column: str, table: Any, incoming: Any, fields: Fields) -> Any:
+    if same_type(table, incoming):
+        return table
     if _widens(table, incoming) or _widens(incoming, table):
         raise _differs(column, table, incoming, NOT_INSIDE)
     return _with_fields(column, table, incoming, fields)

@@ -91,8 +91,8 @@ def incoming_keys(batch: pa.RecordBatch, spec: WriteSpec) -> pa.Array:
     if keys.null_count:
         column = ",".join(spec.key_columns) or KEY_COLUMN
         raise InvalidRecord(
-            f"{keys.null_count} row(s) have a null record key (column '{column}'). Nothing was "
-            "written. Filter these rows out or choose another key column.",
+            f"{keys.null_count} row(s) have a null or empty record key (column '{column}'). "
+            "Nothing was written. Filter these rows out or choose another key column.",
             column=column,
         )
     return keys if keys.type == TEXT else keys.cast(TEXT)

@@ -60,9 +60,20 @@ def key_text(schema: StructType, path: str) -> Column:
     if isinstance(kind, TimestampType):
         return F.unix_micros(value).cast("string")
     if isinstance(kind, TimestampNTZType):
-        epoch = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
-        return F.expr(f"cast(timestampdiff(MICROSECOND, {epoch}, {quoted(path)}) as string)")
+        return _wall_micros(value).cast("string")
     return value.cast("string")
+
+
+def _wall_micros(wall: Column) -> Column:
+    """The microseconds of a TIMESTAMP_NTZ since 1970-01-01 00:00:00.
+
+    Spark's own difference of two times takes both for times of the session's zone, and moves those
+    that its clocks leave out.
+    """
+    days = F.unix_date(wall.cast("date")).cast("bigint")
+    minutes = (days * 24 + F.hour(wall)) * 60 + F.minute(wall)
+    seconds = F.date_part(F.lit("SECOND"), wall)
+    return minutes * 60_000_000 + (seconds * 1_000_000).cast("bigint")
 
 
 def _decimal_text(value: Column, scale: int) -> Column:

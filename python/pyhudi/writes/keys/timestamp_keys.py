@@ -133,27 +133,30 @@ def _zoned(pattern: str) -> bool:
 
 def _utc_wall(micros: Column) -> Column:
     """UTC wall clock of microseconds since the epoch, without the session zone."""
+    day = F.lit(UNIT_MICROS["DAYS"])
+    rest = F.pmod(micros, day)
     return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz") + F.make_dt_interval(
-        F.floor(micros / F.lit(86_400_000_000)).cast("int"),
+        # Spark divides doubles: they hold whole days exactly, but not each microsecond after 2255.
+        ((micros - rest) / day).cast("int"),
         F.lit(0),
         F.lit(0),
-        (F.pmod(micros, F.lit(86_400_000_000)) / F.lit(1_000_000)).cast("decimal(18,6)"),
+        (rest / F.lit(1_000_000)).cast("decimal(18,6)"),
     )
 
 
 def _formatted(wall: Column, pattern: str) -> Column:
     """``pattern`` of yyyy, MM, dd, HH, hh, mm, ss and literal text, applied to ``wall``."""
     fields = {
-        "yyyy": (F.year(wall), 4),
-        "YYYY": (F.year(wall), 4),
-        "yy": (F.pmod(F.year(wall), F.lit(100)), 2),
-        "MM": (F.month(wall), 2),
-        "dd": (F.dayofmonth(wall), 2),
-        "DDD": (F.dayofyear(wall), 3),
-        "HH": (F.hour(wall), 2),
-        "hh": (F.pmod(F.hour(wall) + F.lit(11), F.lit(12)) + F.lit(1), 2),
-        "mm": (F.minute(wall), 2),
-        "ss": (F.second(wall), 2),
+        "yyyy": _year(wall),
+        "YYYY": _year(wall),
+        "yy": _digits(F.pmod(F.year(wall), F.lit(100)), 2),
+        "MM": _digits(F.month(wall), 2),
+        "dd": _digits(F.dayofmonth(wall), 2),
+        "DDD": _digits(F.dayofyear(wall), 3),
+        "HH": _digits(F.hour(wall), 2),
+        "hh": _digits(F.pmod(F.hour(wall) + F.lit(11), F.lit(12)) + F.lit(1), 2),
+        "mm": _digits(F.minute(wall), 2),
+        "ss": _digits(F.second(wall), 2),
     }
     parts: list[Column] = []
     for token in re.finditer(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+", pattern):
@@ -165,8 +168,20 @@ def _formatted(wall: Column, pattern: str) -> Column:
                     f"{', '.join(fields)} and quoted text.",
                     key="hoodie.keygen.timebased.output.dateformat",
                 )
-            number, width = fields[text]
-            parts.append(F.lpad(number.cast("string"), width, "0"))
+            parts.append(fields[text])
         else:
             parts.append(F.lit(text.strip("'") if text.startswith("'") else text))
     return F.concat(*parts)
+
+
+def _year(wall: Column) -> Column:
+    """The year in at least four digits, with its sign if it is negative, as Java has it."""
+    number = F.year(wall)
+    digits = F.abs(number).cast("string")
+    # `lpad` would make a longer year shorter.
+    shown = F.when(F.length(digits) < 4, _digits(digits, 4)).otherwise(digits)
+    return F.concat(F.when(number < 0, "-").otherwise(""), shown)
+
+
+def _digits(number: Column, width: int) -> Column:
+    return F.lpad(number.cast("string"), width, "0")
