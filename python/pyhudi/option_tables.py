@@ -117,7 +117,7 @@ class WriteOptions:
     timestamp_output_format: str | None = option(None, KEYGEN + "output.dateformat", T,
         "Java pattern of the partition path.", OLD_KEYGEN + "output.dateformat")
     timestamp_zone: str | None = option(None, KEYGEN + "timezone", T,
-        "Zone of input and output, if they have no options of their own.", OLD_KEYGEN + "timezone")
+        "Zone of input and output; the two options below stay away then.", OLD_KEYGEN + "timezone")
     timestamp_input_zone: str | None = option(None, KEYGEN + "input.timezone", T,
         "Zone in which text without one is read.", OLD_KEYGEN + "input.timezone")
     timestamp_output_zone: str | None = option(None, KEYGEN + "output.timezone", T,

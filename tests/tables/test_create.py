@@ -28,6 +28,7 @@ from pyhudi.tables.create import (
 from pyhudi.timeline.table import Table, open_table, table_exists
 from pyhudi.transactions.presence import make_table
 from pyhudi.transactions.writer import Writer, WriterPolicy
+from pyhudi.writes.prepare import timestamp_format
 from tests.fakes import FakeClock
 
 
@@ -344,3 +345,30 @@ def test_a_definition_of_a_table_that_tells_no_columns_passes() -> None:
 def test_a_definition_with_a_property_that_the_table_has_otherwise_is_refused() -> None:
     with pytest.raises(ConfigError, match="'primaryKey' is 'v'"):
         check_adoption(existing(), SparkSchema(), {"primaryKey": "v"})
+
+
+# ---- the zones of the timestamp key generator
+
+KEYGEN = "hoodie.keygen.timebased."
+BY_TIME = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "at",
+    KEYGEN + "timestamp.type": "EPOCHMILLISECONDS",
+    KEYGEN + "output.dateformat": "yyyy-MM-dd",
+}
+TIMED = (("id", "long"), ("at", "long"))
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_a_zone_of_both_sides_and_another_one_of_one_side_make_no_table(side: str) -> None:
+    zones = {KEYGEN + "timezone": "UTC", f"{KEYGEN}{side}.timezone": "Asia/Tokyo"}
+    with pytest.raises(ConfigError, match=r"timezone=UTC is the zone of input and output"):
+        config_of({**BY_TIME, **zones}, *TIMED)
+    config_of({**BY_TIME, **zones, KEYGEN + "timezone": "Asia/Tokyo"}, *TIMED)
+
+
+def test_in_a_table_with_both_the_zone_of_both_sides_holds_as_in_hudi() -> None:
+    zones = {KEYGEN + "timezone": "UTC", KEYGEN + "output.timezone": "Asia/Tokyo"}
+    found = timestamp_format(resolve_write({**BY_TIME, **zones}))
+    assert found is not None
+    assert (found.input_zone, found.output_zone) == ("UTC", "UTC")

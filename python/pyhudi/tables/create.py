@@ -222,10 +222,23 @@ def _concurrency(options: WriteOptions) -> dict[str, str]:
     return MARK if options.concurrency_mode is ConcurrencyMode.PESSIMISTIC else {}
 
 
+def _check_zones(options: WriteOptions) -> None:
+    zone = options.timestamp_zone
+    sides = (options.timestamp_input_zone, options.timestamp_output_zone)
+    if zone and any(side not in (None, zone) for side in sides):
+        raise ConfigError(
+            f"{KEYGEN}timezone={zone} is the zone of input and output: beside it, Apache Hudi "
+            f"takes no notice of {KEYGEN}input.timezone and {KEYGEN}output.timezone. Leave it "
+            "out, or these two.",
+            key=f"{KEYGEN}timezone",
+        )
+
+
 def _timestamp_properties(options: WriteOptions) -> dict[str, str]:
     kind: TimestampType | None = options.timestamp_type
     if kind is None:
         return {}
+    _check_zones(options)
     values: dict[str, Any] = {
         "timestamp.type": kind.value,
         "input.dateformat": ",".join(options.timestamp_input_formats),

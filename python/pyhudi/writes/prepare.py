@@ -225,15 +225,18 @@ def table_schema_after(
 
 
 def timestamp_format(options: WriteOptions) -> TimestampFormat | None:
-    """The timestamp key generator's options; None if there are none."""
+    """The timestamp key generator's options; None if there are none.
+
+    As in Apache Hudi, the zone of both sides outranks those of one side.
+    """
     if options.timestamp_type is None or not options.timestamp_output_format:
         return None
-    zone = options.timestamp_zone or "UTC"
+    zone = options.timestamp_zone
     return TimestampFormat(
         kind=options.timestamp_type,
         output_format=options.timestamp_output_format,
         input_format=",".join(options.timestamp_input_formats) or None,
         unit=options.timestamp_unit,
-        input_zone=options.timestamp_input_zone or zone,
-        output_zone=options.timestamp_output_zone or zone,
+        input_zone=zone or options.timestamp_input_zone or "UTC",
+        output_zone=zone or options.timestamp_output_zone or "UTC",
     )
