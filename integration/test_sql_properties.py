@@ -48,6 +48,13 @@ def _read_by_hudi(hudi: SparkPeer, folder: Path, model: Model) -> Answer:
         hudi.sql(f"reset {VECTORS}")
 
 
+def _known_to_hudi(model: Model) -> bool:
+    """Whether Apache Hudi 1.2.0 reads the table: see spec/schema_evolution.md S4."""
+    return not model.by_ids or all(
+        "timestamp_ntz" not in each.kind or each.kind == "timestamp_ntz" for each in model.columns
+    )
+
+
 def _known_to_hudi_rs(folder: Path, model: Model) -> bool:
     """Whether hudi-rs 0.5.0 reads tables of the kind.
 
@@ -122,8 +129,9 @@ def test_the_peers_read_what_a_random_sequence_leaves(
     def look(folder: Path, model: Model) -> None:
         if not open_table(LocalStorage(str(folder))).timeline().commits:
             return  # Apache Hudi has no schema for a table that nothing was written to
-        found = _read_by_hudi(hudi, folder, model).without_meta()
-        assert rows_of(found, model) == wanted(model), "read by Apache Hudi"
+        if _known_to_hudi(model):
+            found = _read_by_hudi(hudi, folder, model).without_meta()
+            assert rows_of(found, model) == wanted(model), "read by Apache Hudi"
         if _known_to_hudi_rs(folder, model):
             found = hudi_rs.read(folder).without_meta()
             assert rows_of(found, model) == wanted(model), "read by hudi-rs"

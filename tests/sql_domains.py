@@ -7,9 +7,11 @@ import decimal
 from typing import Any
 
 DECIMALS = tuple(decimal.Decimal(text) for text in ("1.25", "-0.50", "77.00"))
-#: half an hour into the hour that New York has twice, the last microsecond before 1970, and years
-#: in which places had a time of their own
+#: half an hour into the hour that New York has twice, and into the one that it leaves out, the last
+#: microsecond before 1970, and years in which places had a time of their own
 TIMES = (
+    dt.datetime(2024, 3, 10, 2, 30),
+    dt.datetime(2024, 3, 10, 3, 30),
     dt.datetime(2024, 11, 3, 5, 30, 0, 123456),
     dt.datetime(2024, 11, 3, 6, 30, 0, 123000),
     dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
@@ -37,6 +39,10 @@ KEYS: dict[str, tuple[Any, ...]] = {
     "bigint": tuple(range(8)),
     "int": tuple(range(8)),
     "string": ("k", "ключ", "a/b", "a:b", "x,y", "日", "k 7", "it's"),
+    "decimal(9,2)": tuple(decimal.Decimal(number).scaleb(-2) for number in range(-3, 5)),
+    "date": tuple(dt.date(year, 2, 28) for year in (1, 1583, 1883, 1970, 2023, 2024, 2025, 9999)),
+    "timestamp": TIMES,
+    "timestamp_ntz": TIMES,
 }
 PARTITIONS: dict[str, tuple[Any, ...]] = {
     "string": ("x", "y", "Zürich", None),

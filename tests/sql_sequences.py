@@ -35,6 +35,11 @@ from tests.sql_service_draws import serve
 from tests.sql_values import Column, quoted, sql_type
 
 STATEMENTS = 9
+#: types of the key columns
+KEY_KINDS: tuple[tuple[str, ...], ...] = (
+    ("bigint",), ("string",), ("int",), ("bigint", "string"), (),
+    ("timestamp_ntz",), ("decimal(9,2)",), ("date", "timestamp"),
+)  # fmt: skip
 #: types of the ordering column
 ORDERINGS = ("bigint", "int", None, "double", "timestamp")
 
@@ -102,7 +107,7 @@ def _told(chance: Chance, start: Model, services: tuple[Maker, ...] = ()) -> Sto
 
 def _table(chance: Chance) -> Model:
     version = chance.one(("9", "8", "6"))
-    keys = chance.one((("bigint",), ("string",), ("int",), ("bigint", "string"), ()))
+    keys = chance.one(KEY_KINDS)
     partitions = chance.one((("string",), (), ("string",), ("int",), ("date", "string")))
     columns = [Column(f"k{at}", kind) for at, kind in enumerate(keys)]
     columns += [Column(name, draw_kind(chance)) for name in NAMES[: chance.number(1, 3)]]
