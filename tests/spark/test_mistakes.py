@@ -107,7 +107,7 @@ CALLS: dict[str, tuple[Call, str]] = {
     "an unknown operation": (save(**{OPERATION: "upsrt"}), "must be one of"),
     "a column that is missing": (save(what="1L id, 1D fare, 'x' city"), "ts"),
     "a column of another type": (save(what="1L id, 'a' fare, 1L ts, 'x' city"), "fare"),
-    "a null key": (save(what="CAST(NULL AS BIGINT) id, 1D fare, 1L ts, 'x' city"), "null record"),
+    "a null key": (save(what="CAST(NULL AS BIGINT) id, 1D fare, 1L ts, 'x' city"), "null or empty"),
     "a key of another type": (save(what="array(1) id, 1D fare, 1L ts, 'x' city"), "id"),
     "a folder above": (save(what="1L id, 1D fare, 1L ts, 'a/../b' city"), "not a folder inside"),
     "a provider without its place": (
