@@ -7,10 +7,9 @@ there.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,13 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.pending import COMPACTING
 from pyhudi.timeline.table import open_table
-from tests.spark.tables import listing
+from tests.spark.tables import ZONE, listing, settings
 from tests.sql_draws import Made
 from tests.sql_expressions import Expression
 from tests.sql_model import Model
 from tests.sql_sequences import Step, Story
 from tests.sql_values import quoted, text_of
 
-ZONE = "spark.sql.session.timeZone"
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 #: queries of a few rows, run once each: to compile them would take longer than all else
 INTERPRETED = {
@@ -69,9 +67,9 @@ def replay(
         spark.sql(said[-1])
         states: dict[str, Model] = {}
         for step in sequence.steps:
-            with _set(spark, {ZONE: step.zone}):
+            with settings(spark, {ZONE: step.zone}):
                 _one(spark, run, step, folder, states)
-                with _set(spark, INTERPRETED):
+                with settings(spark, INTERPRETED):
                     _check(spark, name, step, states)
             if look is not None:
                 look(folder, step.after)
@@ -83,21 +81,6 @@ def replay(
         spark.sql(f"drop table if exists {name}")
 
 
-@contextlib.contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
-
-
 def _one(
     spark: SparkSession,
     run: Callable[[Made], None],
@@ -107,7 +90,7 @@ def _one(
 ) -> None:
     """Run one statement; a commit of it, at most one, is a new state of ``states``."""
     before = _data(folder)
-    with _set(spark, {DYNAMIC: "dynamic" if step.made.dynamic else "static"}):
+    with settings(spark, {DYNAMIC: "dynamic" if step.made.dynamic else "static"}):
         error = _error_of(functools.partial(run, step.made))
     table = open_table(LocalStorage(str(folder)))
     timeline = table.timeline()

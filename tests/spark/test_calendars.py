@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.tables import KEY, ORDERING, Lake
+from tests.spark.tables import KEY, ORDERING, Lake, settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
@@ -21,15 +21,9 @@ def written_by_spark(lake: Lake, path: str, kind: str) -> None:
     """Put a file in the place of the table's one that has its rows, by the old calendar."""
     (file,) = Path(path).rglob("*.parquet")
     held = lake.spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(str(file))
-    settings = {f"spark.sql.parquet.{mode}": "LEGACY" for mode in MODES}
-    settings["spark.sql.parquet.outputTimestampType"] = kind
-    for key, value in settings.items():
-        lake.spark.conf.set(key, value)
-    try:
+    old_ways = {f"spark.sql.parquet.{mode}": "LEGACY" for mode in MODES}
+    with settings(lake.spark, {**old_ways, "spark.sql.parquet.outputTimestampType": kind}):
         held.coalesce(1).write.parquet(f"{path}-old")
-    finally:
-        for key in settings:
-            lake.spark.conf.unset(key)
     (old,) = Path(f"{path}-old").glob("*.parquet")
     assert b"org.apache.spark.legacyDateTime" in pq.read_metadata(old).metadata
     file.write_bytes(old.read_bytes())

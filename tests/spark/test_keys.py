@@ -183,15 +183,12 @@ SMALL_DECIMALS = {
 def test_small_decimals_have_the_text_of_java_whatever_spark_s_casts_give(
     spark: SparkSession, ansi: str
 ) -> None:
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
+    with settings(spark, {"spark.sql.ansi.enabled": ansi}):
         for kind, texts in SMALL_DECIMALS.items():
             values = ", ".join(f"(cast({value} as {kind}))" for value in (*texts, "null"))
             rows = spark.sql(f"select * from values {values} as t(k)")
             found = rows.select(key_text(rows.schema, "k")).collect()
             assert [row[0] for row in found] == [*texts.values(), None], kind
-    finally:
-        spark.conf.unset("spark.sql.ansi.enabled")
 
 
 #: wall clocks, of which the clocks of St. John's leave the first one out

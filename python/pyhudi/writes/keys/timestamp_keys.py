@@ -146,9 +146,10 @@ def _utc_wall(micros: Column) -> Column:
 
 def _formatted(wall: Column, pattern: str) -> Column:
     """``pattern`` of yyyy, MM, dd, HH, hh, mm, ss and literal text, applied to ``wall``."""
+    year = _year(wall)
     fields = {
-        "yyyy": _year(wall),
-        "YYYY": _year(wall),
+        "yyyy": year,
+        "YYYY": year,
         "yy": _digits(F.pmod(F.year(wall), F.lit(100)), 2),
         "MM": _digits(F.month(wall), 2),
         "dd": _digits(F.dayofmonth(wall), 2),
