@@ -407,6 +407,15 @@ SERVICES: Final = (
                 (("", "return lambda log: True"),),
                 ("test_a_compaction_of_apache_hudi_that_names_such_a_log_does_not_merge_it",),
             ),
+            Mutant(
+                "a log compaction copies rows that are read in other columns then",
+                "older_logs",
+                (("if not are_same[time]:", "if False:"),),
+                (
+                    "test_logs_of_columns_with_ids_are_merged_alone_if_all_are_of_the_newest_columns",
+                    "test_a_plan_that_names_logs_of_older_columns_leaves_them",
+                ),
+            ),
         ),
     ),
     Guard(

@@ -142,6 +142,53 @@ def test_a_compaction_of_several_schemas_leaves_the_rows_in_the_newest(
     assert types_in_files(tmp_path) == [TOLL]
 
 
+MERGES = {"hoodie_log_compaction_blocks_threshold": "2"}
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@PLACES
+def test_logs_of_columns_with_ids_are_merged_alone_if_all_are_of_the_newest_columns(
+    version: int, places: bool, tmp_path: Path
+) -> None:
+    """The columns of a log go by its instant, so a copy of older blocks would get other ones."""
+    table = EvolvedTable(tmp_path, version, ids=True)
+    table.insert(1, WIDE, [{"id": k, "n": 1, "x": 0.5} for k in "abc"])
+    table.append(2, WIDE, [{"id": "a", "n": 2, "x": 0.5}], places=places)
+    table.append(3, WIDE, [{"id": "b", "n": 3, "x": 0.5}], gone=["c"], places=places)
+    compacting, expected = LoggedTable(None, tmp_path), [("a", 2, 0.5, None), ("b", 3, 0.5, None)]
+    (merged,) = compacting.compact(CompactionStep.SCHEDULE_AND_RUN_LOGS, **MERGES)
+    assert (merged.fate, found(tmp_path)) == (CompactionFate.COMPACTED, expected)
+    after = int(str(merged.compaction)[-5:])
+    toll = [{"id": "a", "n": 5, "x": 0.1, "toll": "t"}]
+    table.append(after + 1, TOLL, toll, places=places)
+    (left,) = compacting.compact(CompactionStep.SCHEDULE_AND_RUN_LOGS, **MERGES)
+    assert left.fate is CompactionFate.LEFT
+    assert left.why == (
+        f"the columns changed after its log of {merged.compaction}: a compaction merges it"
+    )
+    expected[0] = ("a", 5, 0.1, "t")
+    assert found(tmp_path) == expected
+    assert {each.fate for each in compacting.compact()} == {CompactionFate.COMPACTED}
+    assert found(tmp_path) == expected
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_plan_that_names_logs_of_older_columns_leaves_them(version: int, tmp_path: Path) -> None:
+    """Apache Hudi makes such plans."""
+    table = EvolvedTable(tmp_path, version, ids=True)
+    table.insert(1, WIDE, [{"id": k, "n": 1, "x": 0.5} for k in "ab"])
+    table.append(2, WIDE, [{"id": "a", "n": 2, "x": 0.5}])
+    table.append(3, TOLL, [{"id": "a", "n": 3, "x": 0.5, "toll": "t"}])
+    compacting = LoggedTable(None, tmp_path)
+    (planned,) = compacting.compact(CompactionStep.SCHEDULE)
+    (plan,) = (tmp_path / ".hoodie/timeline").glob("*.compaction.requested")
+    plan.rename(plan.with_name(f"{planned.compaction}.logcompaction.requested"))
+    (left,) = compacting.compact(CompactionStep.RUN_LOGS)
+    assert left.fate is CompactionFate.LEFT
+    assert f"the columns changed after its log of {at(2)}" in left.why
+    assert found(tmp_path) == [("a", 3, 0.5, "t"), ("b", 1, 0.5, None)]
+
+
 class Beside(SlicesHere):
     """Has something done after a compaction has written its files."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,27 @@ def test_a_compaction_during_which_the_columns_change_runs_again(
     assert plan.rows() == [CHANGES[name][1](row) for row in AFTER]
     assert run_compaction(plan) == {"compacted"}
     plan.check(name, planned)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_log_compaction_that_was_planned_before_a_change_of_columns_keeps_the_rows(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """The names in its log are those of its instant, as in the logs that it copies."""
+    plan, few = Plan(spark, str(tmp_path / "t"), "9"), "hoodie.log.compaction.blocks.threshold"
+    plan.table.write([(2, "c", 9, 3, "a")])
+    compacted = partial(pyhudi.compact, plan.path, spark=spark, options={**BESIDE, few: "2"})
+    (planned,) = compacted(op="scheduleLogCompaction")
+    plan.change(name)
+    (merged,) = compacted(op="logCompact")
+    assert (merged.fate.value, merged.compaction) == ("compacted", planned.compaction)
+    then = CHANGES[name][1]
+    assert plan.rows(str(planned.compaction)) == AFTER
+    assert plan.rows() == [then(row) for row in AFTER]
+    (left,) = compacted(op="scheduleAndLogCompact")
+    assert (left.fate.value, plan.rows()) == ("left", [then(row) for row in AFTER])
+    (merged,) = compacted(op="scheduleAndRun")
+    assert (merged.fate.value, plan.rows()) == ("compacted", [then(row) for row in AFTER])
 
 
 @pytest.mark.parametrize("name", CHANGES)

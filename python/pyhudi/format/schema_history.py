@@ -38,6 +38,10 @@ class SchemaVersion:
     max_column_id: int
     fields: tuple[Mapping[str, Json], ...]
 
+    def has_columns_of(self, other: SchemaVersion) -> bool:
+        """Whether both give the columns of a file the same ids and types."""
+        return (self.fields, self.max_column_id) == (other.fields, other.max_column_id)
+
     def paths(self) -> Iterator[tuple[int, str]]:
         """(id, dotted name) of every column and field."""
         yield from _paths(self.fields, "")

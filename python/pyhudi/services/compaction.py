@@ -52,7 +52,6 @@ from pyhudi.services.written_files import files_in, stat_of
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.schema import table_schema
-from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.pessimistic import is_pessimistic
@@ -220,8 +219,8 @@ def compacted(
     schema = table_schema(table, timeline, None)
     if schema is None:
         return Listing(CompactedSlice)
-    _refuse(table, timeline, rules, step.unschedules)
-    found = planned_compactions(table, timeline, _planned_by(table, timeline, step, rules))
+    _refuse(table, rules, step.unschedules)
+    found = planned_compactions(table, timeline, _planned_by(table, step, rules))
     plans = [(i, plan) for i, plan in found if _is_asked(run, i)]
     rows: list[CompactedSlice] = []
     if step.unschedules:
@@ -262,15 +261,13 @@ def _given_up(run: Compaction, planned: Instant, rival: Instant) -> str | None:
     return unschedule(run.writer, planned.time, bool(run.instants), planned.action)
 
 
-def _planned_by(
-    table: Table, timeline: Timeline, step: CompactionStep, rules: CompactionRules
-) -> Collection[Action]:
+def _planned_by(table: Table, step: CompactionStep, rules: CompactionRules) -> Collection[Action]:
     """Whose plans a step looks at.
 
     Before a compaction is planned, log compactions are run that nobody runs, or their groups would
     wait for them.
     """
-    if step is CompactionStep.SCHEDULE_AND_RUN and _lone_logs(table, timeline) is None:
+    if step is CompactionStep.SCHEDULE_AND_RUN and _lone_logs(table) is None:
         return COMPACTING
     return (rules.action,)
 
@@ -279,9 +276,7 @@ def _is_asked(run: Compaction, instant: Instant) -> bool:
     return not run.instants or instant.time in run.instants
 
 
-def _refuse(
-    table: Table, timeline: Timeline, rules: CompactionRules, unschedules: bool = False
-) -> None:
+def _refuse(table: Table, rules: CompactionRules, unschedules: bool = False) -> None:
     """The errors of ``compacted`` about the table; plans may be taken back from more of them."""
     config = table.config
     if config.table_type is not TableType.MERGE_ON_READ:
@@ -300,7 +295,7 @@ def _refuse(
             feature = "a table of partial updates with change logs"
     remedy = f"Let Apache Hudi compact {config.name}."
     if feature is None and rules.merges_logs and not unschedules:
-        feature = _lone_logs(table, timeline)
+        feature = _lone_logs(table)
         remedy = f"Compact {config.name} into base files instead."
     if feature is None:
         return
@@ -309,14 +304,12 @@ def _refuse(
     )
 
 
-def _lone_logs(table: Table, timeline: Timeline) -> str | None:
+def _lone_logs(table: Table) -> str | None:
     """What a table is of which the logs cannot be merged alone; None if they can."""
     if table.config.layout == 1:
         return "the logs alone of a table of version 6"
     if is_pessimistic(table.config):
         return "the logs alone of a table of pessimistic writers"
-    if SchemaHistory(table, timeline, None).current() is not None:
-        return "the logs alone of a table whose columns have ids"
     if unfollowed(table.config) is not None:
         return "the logs alone of a table of partial updates"
     return None

@@ -31,9 +31,11 @@ from pyhudi.services.compaction_plan import (
 from pyhudi.services.compaction_run import NAMES, older_writes, running_writes
 from pyhudi.services.planned_groups import compacting_groups, unreadable_plan
 from pyhudi.services.slice_merging import completed_slices
+from pyhudi.services.written_columns import older_logs
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.pending import planned_clusterings
+from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.clustering_plans import groups_of
 from pyhudi.transactions.instants import path_of, take_time
@@ -97,8 +99,12 @@ def slices_to_compact(
 ) -> tuple[PlannedSlice, ...]:
     """The slices that have logs under ``now``, and which of them a plan would take."""
     slices = tuple(each for each in completed_slices(table.view(now)) if each.logs)
-    merged = _merged(table, now, slices) if rules.merges_logs else {}
-    planned = plan_compaction(CompactionFacts(slices, _busy(table, now), merged), rules)
+    busy, merged = _busy(table, now), dict[Group, InstantTime]()
+    if rules.merges_logs:
+        merged = _merged(table, now, slices)
+        of_groups = (((each.partition_path, each.file_id), each.logs) for each in slices)
+        busy = older_logs(SchemaHistory(table, now), of_groups) | busy
+    planned = plan_compaction(CompactionFacts(slices, busy, merged), rules)
     why = _waits(table, now)
     if why is None and rules.merges_logs and (running := running_writes(now)):
         why = f"a log compaction waits for writes, and {running[0].time} is pending"

@@ -17,7 +17,7 @@ from pyhudi.rows.spec import GroupPlan
 from pyhudi.services.compaction_plan import Group
 from pyhudi.services.log_compaction_run import unfit
 from pyhudi.services.slice_merging import counted_instants
-from pyhudi.services.written_columns import WrittenColumns
+from pyhudi.services.written_columns import WrittenColumns, older_logs
 from pyhudi.slices.files import BaseFile, LogFile, in_order
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.log_promises import owned_by
@@ -33,7 +33,10 @@ def tasks_of(
     version = 1 if planned.action is Action.LOGCOMPACTION else None
     newest = {(f.partition_path, f.file_id): f for f in view.existing(time)}
     tasks: dict[int, CompactTask] = {}
-    left = {} if version is None else unfit(view, plan, time)
+    left: dict[Group, str] = {}
+    if version is not None:
+        of_groups = (((o.partition_path, o.file_id), _logs(o)) for o in plan.operations)
+        left = older_logs(columns.files.history, of_groups) | unfit(view, plan, time)
     bases = (newest.get((each.partition_path, each.file_id)) for each in plan.operations)
     instants = (base.instant if base is not None else None for base in bases)
     slices = zip(instants, map(_logs, plan.operations), strict=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.schema_history import SchemaVersion
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.services.compaction_plan import Group
 from pyhudi.services.file_schemas import FileSchemas
+from pyhudi.slices.files import LogFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
@@ -44,6 +47,30 @@ def written_columns(
 def have_ids(table: Table, timeline: Timeline) -> bool:
     """Whether the columns of the table have ids, so that new files have those of their plan."""
     return SchemaHistory(table, timeline).current() is not None
+
+
+def older_logs(
+    history: SchemaHistory, slices: Iterable[tuple[Group, Iterable[LogFile]]]
+) -> dict[Group, str]:
+    """The groups that have logs from before the columns by ids became those of ``history``, and why
+    these logs cannot be merged alone.
+
+    The columns of a log go by its instant. Blocks that are copied to a log of another instant would
+    be read in the columns of that one.
+    """
+    now, are_same = history.current(), dict[InstantTime, bool]()
+    found: dict[Group, str] = {}
+    if now is None:
+        return found
+    for group, logs in slices:
+        for time in (log.instant for log in logs):
+            if time not in are_same:
+                then = history.version_of_files(time)
+                are_same[time] = then is not None and then.has_columns_of(now)
+            if not are_same[time]:
+                why = f"the columns changed after its log of {time}: a compaction merges it"
+                found[group] = why
+    return found
 
 
 def have_moved(

@@ -123,11 +123,14 @@ class SchemaHistory:
             return before
         return version_of(columns, int(time), before, self.timeline.layout)
 
-    def _of_file(self, time: InstantTime, file: SparkSchema) -> Identified:
+    def version_of_files(self, time: InstantTime) -> SchemaVersion | None:
+        """The version by which files of an instant are read; None if the history is younger."""
         commit = next((i for i in self._commits() if i.time == time), None)
-        version = self._declared(commit) if commit is not None else None
-        if version is None:
-            version = version_at(self.saved().versions, time)
+        declared = self._declared(commit) if commit is not None else None
+        return declared or version_at(self.saved().versions, time)
+
+    def _of_file(self, time: InstantTime, file: SparkSchema) -> Identified:
+        version = self.version_of_files(time)
         if version is None:
             raise corrupt(
                 f"{self.table.storage.root}/{SCHEMA_FOLDER}",
