@@ -16,10 +16,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pyhudi.format.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.pending import COMPACTING
 from pyhudi.timeline.table import open_table
+from pyhudi.writes.fitted import loose
 from tests.spark.tables import ZONE, listing, settings
 from tests.sql_draws import Made
 from tests.sql_expressions import Expression
@@ -59,7 +61,7 @@ def replay(
         said.append(text if made.options is None else f"append {made.options}: {text}")
         found = spark.sql(text)
         if made.options is not None:
-            write = found.write.format("pyhudi").mode("append").options(**made.options)
+            write = _nullable(found).write.format("pyhudi").mode("append").options(**made.options)
             write.save(str(folder))
 
     try:
@@ -79,6 +81,15 @@ def replay(
         raise AssertionError(f"{error}\n\nafter\n{statements};") from error
     finally:
         spark.sql(f"drop table if exists {name}")
+
+
+def _nullable(frame: DataFrame) -> DataFrame:
+    """``frame`` whose values may all have parts that are null, as in tables of the model.
+
+    A new column of a table takes from a frame which of its parts are never null.
+    """
+    none = frame.sparkSession.createDataFrame([], loose(frame.schema))
+    return frame.union(none)
 
 
 def _one(
@@ -128,7 +139,15 @@ def _error_of(work: Callable[[], None]) -> str | None:
 
 
 def _data(folder: Path) -> dict[str, tuple[int, int]]:
-    return {p: found for p, found in listing(folder).items() if not p.startswith(".hoodie")}
+    """The data files. A write that its tasks refuse leaves the folders of new partitions, in which
+    other writers may be at work already."""
+    return {
+        path: found
+        for path, found in listing(folder).items()
+        if (folder / path).is_file()
+        and not path.startswith(".hoodie")
+        and not path.endswith(PARTITION_METADATA)
+    }
 
 
 def _check(spark: SparkSession, name: str, step: Step, states: dict[str, Model]) -> None:

@@ -79,7 +79,8 @@ def _refuse_nulls(array: pa.Array, column: str, batch: pa.RecordBatch) -> None:
     if pc.any(faults).as_py():
         raise InvalidRecord(
             f"A value of column '{column}' is null, but the table declares the column NOT NULL. "
-            "Nothing was written. Fill in the column, or filter these rows out.",
+            "Nothing was written. Fill in the column, filter these rows out, or let it be null by "
+            f"ALTER TABLE ... ALTER COLUMN {column} DROP NOT NULL.",
             column=column,
         )
 

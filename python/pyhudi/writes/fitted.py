@@ -29,7 +29,8 @@ def fitted_column(given: StructField | None, name: str, kind: DataType) -> Colum
     if fault is not None:
         text = (
             f"A part of a value of column '{name}' is null, but the table declares that part NOT "
-            "NULL. Fill it in, or filter these rows out."
+            "NULL. Fill it in, filter these rows out, or let it be null by ALTER TABLE ... ALTER "
+            f"COLUMN {name}.<part> DROP NOT NULL."
         )
         fitted = F.when(fault, F.raise_error(F.lit(text))).otherwise(fitted)
     return fitted.alias(name)
@@ -73,15 +74,15 @@ def _any_null(items: Column, given: DataType, wanted: DataType, refused: bool) -
     return F.coalesce(F.exists(items, fault), F.lit(False))
 
 
-def _loose(kind: DataType) -> DataType:
+def loose(kind: DataType) -> DataType:
     """``kind`` whose parts may all be null: Spark casts to no type that declares they are not."""
     if isinstance(kind, StructType):
-        fields = [StructField(f.name, _loose(f.dataType), True, f.metadata) for f in kind.fields]
+        fields = [StructField(f.name, loose(f.dataType), True, f.metadata) for f in kind.fields]
         return StructType(fields)
     if isinstance(kind, ArrayType):
-        return ArrayType(_loose(kind.elementType), True)
+        return ArrayType(loose(kind.elementType), True)
     return (
-        MapType(_loose(kind.keyType), _loose(kind.valueType), True)
+        MapType(loose(kind.keyType), loose(kind.valueType), True)
         if isinstance(kind, MapType)
         else kind
     )
@@ -90,7 +91,7 @@ def _loose(kind: DataType) -> DataType:
 def _fitted(value: Column, given: DataType, wanted: DataType) -> Column:
     """``value`` as ``wanted``: the fields of structs by their names, absent ones as nulls."""
     if _names(given) == _names(wanted):
-        return value.cast(_loose(wanted))
+        return value.cast(loose(wanted))
     if isinstance(given, StructType) and isinstance(wanted, StructType):
         known = {field.name.lower(): field for field in given.fields}
         fields = []
