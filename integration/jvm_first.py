@@ -136,13 +136,17 @@ def started(place: Place, command: str, log: str = "log") -> Iterator[subprocess
     try:
         yield process
     finally:
-        for pid in marked(place.mark):
-            _end(pid)
+        _end_all(place)
         process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def _end_all(place: Place) -> None:
+    for pid in marked(place.mark):
+        _end(pid)
 
 
 def _end(pid: int) -> None:
@@ -158,7 +162,8 @@ class SparkSql:
         self._process = process
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._ends = 0
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def send(self, statement: str) -> None:
         """Begin a statement, and have its end told."""
@@ -212,6 +217,10 @@ class SparkSql:
             file.seek(position)
             return TIMES.sub("", file.read().decode())
 
+    def heard_out(self) -> None:
+        """Wait until all that it said is read: its output is closed after that."""
+        self._listener.join()
+
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
@@ -223,7 +232,12 @@ class SparkSql:
 @contextmanager
 def spark_sql(place: Place) -> Iterator[SparkSql]:
     with started(place, shown("spark-sql") + " -S") as process:
-        yield SparkSql(place, process)
+        shell = SparkSql(place, process)
+        try:
+            yield shell
+        finally:
+            _end_all(place)
+            shell.heard_out()
 
 
 @contextmanager
