@@ -107,6 +107,23 @@ def test_a_condition_is_replaced_whatever_the_mode(spark: SparkSession, name: st
     assert ids(spark.table(name)) == [3, 9]
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_new_rows_where_the_condition_is_false_cost_no_old_row(
+    spark: SparkSession, name: str, kind: str
+) -> None:
+    create(spark, name, KEYED.replace("cow", kind))
+    spark.createDataFrame(OLD, DDL).writeTo(name).append()
+    elsewhere = spark.createDataFrame([(8, "m", 1, "x"), (9, "n", 1, "y")], DDL)
+    for condition in (F.col("dt") == "x", F.col("dt") == "w", F.col("dt") > "y"):
+        with pytest.raises(Exception, match=r"\[INVALID_RECORD\] New rows lie in"):
+            elsewhere.writeTo(name).overwrite(condition)
+        assert ids(spark.table(name)) == [1, 2, 3]
+    with pytest.raises(Exception, match=r"\[INVALID_RECORD\] New rows lie in"):
+        spark.sql(f"insert into {name} replace where dt = 'x' values (9, 'n', 1, 'new')")
+    elsewhere.writeTo(name).overwrite(F.col("dt").isin("x", "y", "none"))
+    assert ids(spark.table(name)) == [8, 9]
+
+
 @pytest.mark.parametrize("flag", ["true", "false"])
 def test_the_partition_of_a_flag_is_overwritten(spark: SparkSession, name: str, flag: str) -> None:
     spark.sql(f"create table {name} (id int, flag boolean) using pyhudi partitioned by (flag)")

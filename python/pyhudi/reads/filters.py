@@ -337,3 +337,18 @@ def matching_partitions(
         if all(may_match(f, values) is True for f in filters):
             found.append(partition)
     return found
+
+
+def spared_partitions(
+    config: TableConfig,
+    types: Mapping[str, Any],
+    partitions: Sequence[str],
+    filters: Sequence[Filter],
+) -> list[str]:
+    """Partitions for which a filter is certainly not true."""
+    found = []
+    for partition in partitions:
+        values = typed_values(config, types, partition)
+        if any(may_match(f, values) is False for f in filters):
+            found.append(partition)
+    return found

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.config import ConcurrencyMode, Operation
-from pyhudi.errors import ConfigError
-from pyhudi.reads.filters import matching_partitions
+from pyhudi.errors import ConfigError, InvalidRecord
+from pyhudi.reads.filters import matching_partitions, spared_partitions
 from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.writes.intent import Overwrite
 from pyhudi.writes.keys.expressions import PARTITION_PATH
@@ -121,8 +121,22 @@ def swept_by(write: Write, named: Collection[str]) -> Replaced:
         swept |= {f.partition_path for f in old}
         return Replaced(old, frozenset(swept))
     if write.intent.overwrite is Overwrite.FILTER:
+        _require_chosen(write, sorted(named))
         swept |= set(chosen_partitions(write))
     return Replaced(view.live(partitions=swept), frozenset(swept))
+
+
+def _require_chosen(write: Write, named: Sequence[str]) -> None:
+    """``InvalidRecord`` if new rows lie where the condition is false: old rows there stay."""
+    config, types = write.config, write.prepared.schema.types
+    spared = spared_partitions(config, types, named, write.intent.filters)
+    if spared:
+        raise InvalidRecord(
+            f"New rows lie in partition '{spared[0]}', but the condition of the overwrite does not "
+            "choose it, and the rows that it has would be lost. Nothing of it is visible. Let "
+            "the condition name this partition, or INSERT these rows by a statement of their own.",
+            column=", ".join(config.partition_fields),
+        )
 
 
 def chosen_partitions(write: Write) -> list[str]:
