@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,45 @@ def test_another_index_over_files_named_for_buckets_is_refused(lake: Lake) -> No
         lake.table().write(rows_of(0, 3, "b"))
     with refused("CONFIG_ERROR", lake.folder, "num.buckets"):
         table.write(rows_of(0, 3, "b"), **{"hoodie.bucket.index.num.buckets": "1"})
+    with refused("CONFIG_ERROR", lake.folder, "num.buckets", "8 buckets", "second row"):
+        table.write(rows_of(0, 9, "b"), **{"hoodie.bucket.index.num.buckets": "8"})
+    table.write(rows_of(0, 9, "c"))
+    assert table.df().count() == 9
+
+
+def test_another_column_of_the_key_for_its_bucket_is_refused(lake: Lake) -> None:
+    buckets = {INDEX: "BUCKET", "hoodie.bucket.index.num.buckets": "8", KEY: "id,name"}
+    table = lake.table(options={**OPTIONS, **buckets, "hoodie.bucket.index.hash.field": "name"})
+    table.write(rows_of(0, 9, "a"))
+    with refused("CONFIG_ERROR", lake.folder, "hash.field"):
+        lake.table(options={**OPTIONS, **buckets}).write(rows_of(0, 9, "a"))
+
+
+@pytest.mark.parametrize(
+    "name", ["h120_v9-mor_bucket_consistent", "h0150_v6-mor_bucket_consistent"]
+)
+def test_new_groups_in_a_table_of_consistent_hashing_are_refused(lake: Lake, name: str) -> None:
+    root = golden_tables.BY_NAME[name].unzip(lake.folder)
+    rows = lake.spark.read.format("pyhudi").load(str(root))
+    for operation in ("upsert", "bulk_insert", "insert_overwrite_table"):
+        with refused("UNSUPPORTED_TABLE", lake.folder, "consistent hashing"):
+            writer = rows.write.format("pyhudi").option(OPERATION, operation)
+            writer.mode("append").save(str(root))
+
+
+def test_keys_with_times_as_texts_are_refused(lake: Lake) -> None:
+    """Apache Hudi makes them by keygenerator.consistent.logical.timestamp.enabled."""
+    ddl = "at timestamp, text string, n int"
+    table = lake.table(options={KEY: "text"}, ddl=ddl)
+    row = (datetime(2024, 1, 1, 10, 0, 0, 123456), "2024-01-01 10:00:00.123", 1)
+    table.write([row])
+    table.change_property("hoodie.table.recordkey.fields", "at")
+    table = HudiTable(lake.spark, table.path, {}, ddl)
+    with refused("UNSUPPORTED_TABLE", lake.folder, "'at'", "consistent.logical.timestamp"):
+        table.write([row])
+    table.write([row], "insert_overwrite_table")
+    table.write([row])
+    assert table.df().count() == 1
 
 
 @pytest.mark.parametrize("case", EXISTING)
