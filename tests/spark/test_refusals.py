@@ -202,6 +202,27 @@ def test_keys_with_times_as_texts_are_refused(lake: Lake) -> None:
     assert table.df().count() == 1
 
 
+def test_partitions_of_times_as_texts_are_refused(lake: Lake) -> None:
+    """Apache Hudi's SQL names the folders of a partition by a TIMESTAMP so."""
+    ddl = "id int, at timestamp, text string, n int"
+    options = {KEY: "id", PARTITION: "text", URL_ENCODE: "true"}
+    table = lake.table(options=options, ddl=ddl)
+    rows = [(i, datetime(2024, 1, i), f"2024-01-0{i} 00:00:00", 1) for i in (1, 2)]
+    table.write(rows)
+    table.change_property("hoodie.table.partition.fields", "at")
+    table = HudiTable(lake.spark, table.path, {}, ddl)
+    for operation in ("upsert", "insert_overwrite", "delete"):
+        with refused("UNSUPPORTED_TABLE", lake.folder, "'at'", "2024-01-01 00%3A00%3A00"):
+            table.write(rows, operation)
+    with refused("UNSUPPORTED_TABLE", lake.folder, "'at'"):
+        lake.spark.sql(f"update pyhudi.`{table.path}` set n = 2 where id = 1")
+    lake.spark.sql(f"delete from pyhudi.`{table.path}` where id = 1")
+    assert [row.id for row in table.df().collect()] == [2]
+    table.write(rows, "insert_overwrite_table")
+    table.write(rows)
+    assert table.df().count() == 2
+
+
 @pytest.mark.parametrize("case", EXISTING)
 def test_a_write_that_contradicts_the_table_changes_nothing(
     lake: Lake, table: HudiTable, case: str

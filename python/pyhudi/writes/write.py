@@ -451,7 +451,8 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         require_whole_partitions(table.config, current.types, view.partitions(), intent.filters)
     if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
         INDEXES[options.index_type].check(table.config, options, view)
-        check_keys(request.runtime, table, view, current, options)
+        if not (request.changes and operation is Operation.DELETE):  # finds rows by their files
+            check_keys(request.runtime, table, view, current, options)
     if operation is not Operation.DELETE:
         refuse_other_buckets(table)
     if operation is Operation.DELETE_PARTITION and current is not None:

@@ -20,7 +20,8 @@ from pyhudi.errors import ConfigError, TableCorrupt, UnsupportedTable
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.keys import bucket_of, split_composite_key
 from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.format.table_config import TableConfig
+from pyhudi.format.table_config import KeyGenerator, TableConfig
+from pyhudi.reads.filters import texts_of
 from pyhudi.slices.files import BaseFile
 from pyhudi.tables.columns import find_field
 from pyhudi.timeline.promises import vanished
@@ -30,6 +31,8 @@ from pyhudi.timeline.view import FileSystemView
 MIN_KEY, MAX_KEY = b"hoodie_min_record_key", b"hoodie_max_record_key"
 #: files looked at from either end of the timeline: a table that changed its form differs there
 SAMPLE = 3
+MICROSECONDS: Final = re.compile(r"-?\d+")
+TIMES: Final = (TimestampType, TimestampNTZType)
 CONSISTENT_TIMES: Final = (
     "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 )
@@ -75,30 +78,47 @@ def check_keys(
     current: SparkSchema | None,
     options: WriteOptions,
 ) -> None:
-    """``UnsupportedTable`` if keys have texts of times, ``ConfigError`` if they lie in other
-    buckets than those of this write."""
-    times = [] if current is None else _times(table.config, current)
+    """``UnsupportedTable`` if keys or folders have texts of times, ``ConfigError`` if keys lie in
+    other buckets than those of this write."""
+    config = table.config
+    _refuse_time_folders(config, view, _times(config.partition_fields, current))
+    times = _times(config.record_key_fields, current)
     by_bucket = options.index_type is IndexType.BUCKET
     if not times and not by_bucket:
         return
     for file, key in keys_at_ends(runtime, table, sampled(view.latest())):
-        parts = _parts(table.config, key)
-        _refuse_times(table.config, times, parts, key)
+        parts = _parts(config, key)
+        _refuse_times(config, times, parts, key)
         if by_bucket:
-            _refuse_bucket(table.config, options, file, parts, key)
+            _refuse_bucket(config, options, file, parts, key)
 
 
-def _times(config: TableConfig, current: SparkSchema) -> list[str]:
-    """The key columns that are times."""
+def _times(fields: Sequence[str], current: SparkSchema | None) -> list[str]:
+    """The fields that are times, in any case of their letters."""
+    if current is None or not fields:
+        return []
     schema = StructType.fromJson(current.json())
-    return [
-        name
-        for name in config.record_key_fields
-        if isinstance(
-            find_field(schema, name, "record key column")[1].dataType,
-            (TimestampType, TimestampNTZType),
-        )
-    ]
+    kinds = {name: find_field(schema, name, "key column")[1].dataType for name in fields}
+    return [name for name, kind in kinds.items() if isinstance(kind, TIMES)]
+
+
+def _refuse_time_folders(config: TableConfig, view: FileSystemView, times: Sequence[str]) -> None:
+    if not times or config.key_generator is KeyGenerator.TIMESTAMP:
+        return
+    kinds = config.partition_kinds if config.key_generator is KeyGenerator.CUSTOM else ()
+    for path in view.partitions():
+        texts = texts_of(config, path) or []
+        for at, (name, text) in enumerate(zip(config.partition_fields, texts, strict=False)):
+            by_value = not kinds or kinds[at] != "TIMESTAMP"
+            if by_value and name in times and text and not MICROSECONDS.fullmatch(text):
+                raise UnsupportedTable(
+                    f"The table {config.name} has the partition '{path}', where pyhudi would write "
+                    f"the microseconds of the time '{name}': its rows would not be found or leave "
+                    "it, and Apache Hudi would read null for it. Its SQL names folders so. "
+                    "Nothing was written. Read it and DELETE FROM it with pyhudi, write it with "
+                    "Apache Hudi.",
+                    feature="partitions of times as texts",
+                )
 
 
 def _parts(config: TableConfig, key: str) -> dict[str, str]:
@@ -114,7 +134,7 @@ def _refuse_times(
     config: TableConfig, times: Sequence[str], parts: dict[str, str], key: str
 ) -> None:
     for name in times:
-        if name in parts and not re.fullmatch(r"-?\d+", parts[name]):
+        if name in parts and not MICROSECONDS.fullmatch(parts[name]):
             raise UnsupportedTable(
                 f"The table {config.name} has the record key '{key}', where pyhudi would write "
                 f"the microseconds of the time '{name}': its rows would not be found, and each "
