@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,66 @@ def test_another_index_over_files_named_for_buckets_is_refused(lake: Lake) -> No
         lake.table().write(rows_of(0, 3, "b"))
     with refused("CONFIG_ERROR", lake.folder, "num.buckets"):
         table.write(rows_of(0, 3, "b"), **{"hoodie.bucket.index.num.buckets": "1"})
+    with refused("CONFIG_ERROR", lake.folder, "num.buckets", "8 buckets", "second row"):
+        table.write(rows_of(0, 9, "b"), **{"hoodie.bucket.index.num.buckets": "8"})
+    table.write(rows_of(0, 9, "c"))
+    assert table.df().count() == 9
+
+
+def test_another_column_of_the_key_for_its_bucket_is_refused(lake: Lake) -> None:
+    buckets = {INDEX: "BUCKET", "hoodie.bucket.index.num.buckets": "8", KEY: "id,name"}
+    table = lake.table(options={**OPTIONS, **buckets, "hoodie.bucket.index.hash.field": "name"})
+    table.write(rows_of(0, 9, "a"))
+    with refused("CONFIG_ERROR", lake.folder, "hash.field"):
+        lake.table(options={**OPTIONS, **buckets}).write(rows_of(0, 9, "a"))
+
+
+@pytest.mark.parametrize(
+    "name", ["h120_v9-mor_bucket_consistent", "h0150_v6-mor_bucket_consistent"]
+)
+def test_new_groups_in_a_table_of_consistent_hashing_are_refused(lake: Lake, name: str) -> None:
+    root = golden_tables.BY_NAME[name].unzip(lake.folder)
+    rows = lake.spark.read.format("pyhudi").load(str(root))
+    for operation in ("upsert", "bulk_insert", "insert_overwrite_table"):
+        with refused("UNSUPPORTED_TABLE", lake.folder, "consistent hashing"):
+            writer = rows.write.format("pyhudi").option(OPERATION, operation)
+            writer.mode("append").save(str(root))
+
+
+def test_keys_with_times_as_texts_are_refused(lake: Lake) -> None:
+    """Apache Hudi makes them by keygenerator.consistent.logical.timestamp.enabled."""
+    ddl = "at timestamp, text string, n int"
+    table = lake.table(options={KEY: "text"}, ddl=ddl)
+    row = (datetime(2024, 1, 1, 10, 0, 0, 123456), "2024-01-01 10:00:00.123", 1)
+    table.write([row])
+    table.change_property("hoodie.table.recordkey.fields", "at")
+    table = HudiTable(lake.spark, table.path, {}, ddl)
+    with refused("UNSUPPORTED_TABLE", lake.folder, "'at'", "consistent.logical.timestamp"):
+        table.write([row])
+    table.write([row], "insert_overwrite_table")
+    table.write([row])
+    assert table.df().count() == 1
+
+
+def test_partitions_of_times_as_texts_are_refused(lake: Lake) -> None:
+    """Apache Hudi's SQL names the folders of a partition by a TIMESTAMP so."""
+    ddl = "id int, at timestamp, text string, n int"
+    options = {KEY: "id", PARTITION: "text", URL_ENCODE: "true"}
+    table = lake.table(options=options, ddl=ddl)
+    rows = [(i, datetime(2024, 1, i), f"2024-01-0{i} 00:00:00", 1) for i in (1, 2)]
+    table.write(rows)
+    table.change_property("hoodie.table.partition.fields", "at")
+    table = HudiTable(lake.spark, table.path, {}, ddl)
+    for operation in ("upsert", "insert_overwrite", "delete"):
+        with refused("UNSUPPORTED_TABLE", lake.folder, "'at'", "2024-01-01 00%3A00%3A00"):
+            table.write(rows, operation)
+    with refused("UNSUPPORTED_TABLE", lake.folder, "'at'"):
+        lake.spark.sql(f"update pyhudi.`{table.path}` set n = 2 where id = 1")
+    lake.spark.sql(f"delete from pyhudi.`{table.path}` where id = 1")
+    assert [row.id for row in table.df().collect()] == [2]
+    table.write(rows, "insert_overwrite_table")
+    table.write(rows)
+    assert table.df().count() == 2
 
 
 @pytest.mark.parametrize("case", EXISTING)

@@ -13,7 +13,9 @@ from pyhudi.timeline.view import FileSystemView
 
 #: random file ids begin with digits by chance; with a number below this and in every file, hardly
 PLAUSIBLE_BUCKETS: Final = 4096
-CONSISTENT_HASHING: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"
+BUCKETS: Final = ".hoodie/.bucket_index"
+CONSISTENT_HASHING: Final = f"{BUCKETS}/consistent_hashing_metadata"
+PARTITION_BUCKETS: Final = f"{BUCKETS}/partition_bucket_index_meta"
 
 
 def named_for_buckets(view: FileSystemView) -> bool:
@@ -29,3 +31,13 @@ def has_buckets(storage: Storage, view: FileSystemView) -> bool:
     if named_for_buckets(view):
         return True
     return bool(storage.list_folders(CONSISTENT_HASHING) or storage.list(CONSISTENT_HASHING))
+
+
+def unserved_buckets(storage: Storage) -> str | None:
+    """What a table has of buckets that pyhudi cannot fill; None if it can."""
+    folders = storage.list_folders(BUCKETS)
+    if CONSISTENT_HASHING in folders:
+        return "the consistent hashing bucket index"
+    if PARTITION_BUCKETS in folders:
+        return "a bucket index with numbers of buckets by partition"
+    return None

@@ -61,10 +61,12 @@ from pyhudi.writes.intent import (
 )
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.keys.key_encoding import named_by_rule, named_in_table
+from pyhudi.writes.keys.key_samples import check_keys
 from pyhudi.writes.non_blocking import is_ordered, refuse_coordination
 from pyhudi.writes.operations import is_single_pass, run_operation
 from pyhudi.writes.overtaken import end_of, overtaken
 from pyhudi.writes.own_reads import OwnReads, given_up
+from pyhudi.writes.placement.buckets import refuse_other_buckets
 from pyhudi.writes.placement.indexes import INDEXES
 from pyhudi.writes.prepare import (
     Prepared,
@@ -449,6 +451,10 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         require_whole_partitions(table.config, current.types, view.partitions(), intent.filters)
     if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
         INDEXES[options.index_type].check(table.config, options, view)
+        if not (request.changes and operation is Operation.DELETE):  # finds rows by their files
+            check_keys(request.runtime, table, view, current, options)
+    if operation is not Operation.DELETE:
+        refuse_other_buckets(table)
     if operation is Operation.DELETE_PARTITION and current is not None:
         by_name = bool(options.partitions_to_delete) or intent.overwrite is Overwrite.FILTER
         return prepare_partitions(request.df, table.config, current, options, by_name)

@@ -9,26 +9,19 @@ so its files decide: a key of the other form would be a second row for the same 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation, WriteOptions
-from pyhudi.errors import ConfigError, TableCorrupt, UnsupportedTable
+from pyhudi.errors import ConfigError, UnsupportedTable
 from pyhudi.format.table_config import KeyGenerator, TableConfig
 from pyhudi.slices.files import BaseFile
-from pyhudi.timeline.promises import vanished
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
+from pyhudi.writes.keys.key_samples import keys_at_ends, sampled
 
 OPTION = "hoodie.write.complex.keygen.new.encoding"
 #: what releases after 1.2.0 record: FIELD_PREFIXED or VALUE_ONLY
 PROPERTY = "hoodie.table.complex.keygen.encoding"
-MIN_KEY, MAX_KEY = b"hoodie_min_record_key", b"hoodie_max_record_key"
-#: files looked at from either end of the timeline: a table that changed its form differs there
-SAMPLE = 3
 ALWAYS_NAMED_VERSION = 9
 
 
@@ -88,33 +81,7 @@ def named_in_table(
     return found
 
 
-def sampled(files: Sequence[BaseFile]) -> list[BaseFile]:
-    """The oldest and the newest of the files, each once."""
-    ordered = sorted(files, key=lambda file: file.instant)
-    return ordered if len(ordered) <= 2 * SAMPLE else ordered[:SAMPLE] + ordered[-SAMPLE:]
-
-
 def _forms(runtime: Runtime, table: Table, files: Sequence[BaseFile]) -> set[bool]:
     """The forms of the keys at both ends of each file: True if they name the column."""
-    prefix = f"{table.config.record_key_fields[0]}:".encode()
-    filesystem, root = runtime.filesystem(table.storage.root)
-    opened = filesystem.open()
-
-    def ends(file: BaseFile) -> set[bool]:
-        try:
-            with opened.open_input_file(f"{root}/{file.path}") as source:
-                footer = pq.read_metadata(source).metadata or {}
-        except FileNotFoundError as e:
-            raise vanished(table.storage, file.path) from e
-        except (OSError, pa.ArrowInvalid) as e:
-            raise TableCorrupt(
-                f"The footer of {file.path} cannot be read: {e}.",
-                path=file.path,
-                rule="spec/data_files.md D6",
-            ) from e
-        return {footer[key].startswith(prefix) for key in (MIN_KEY, MAX_KEY) if key in footer}
-
-    if not files:
-        return set()
-    with ThreadPoolExecutor(max_workers=2 * SAMPLE) as pool:
-        return set().union(*pool.map(ends, files))
+    prefix = f"{table.config.record_key_fields[0]}:"
+    return {key.startswith(prefix) for _, key in keys_at_ends(runtime, table, files)}

@@ -9,12 +9,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from pyhudi.config import WriteOptions
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTable
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.table_config import TableConfig
-from pyhudi.index.bucket_names import named_for_buckets
+from pyhudi.index.bucket_names import named_for_buckets, unserved_buckets
 from pyhudi.index.lookup import ORDINAL
 from pyhudi.slices.files import BaseFile
+from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.writes.keys.expressions import RECORD_KEY, key_text
 from pyhudi.writes.placement.constants import ints
@@ -54,6 +55,21 @@ def refuse_bucket_names(options: WriteOptions, view: FileSystemView) -> None:
             "Nothing was written. Set hoodie.index.type=BUCKET and "
             "hoodie.bucket.index.num.buckets as the table's first writer had them.",
             key="hoodie.index.type",
+        )
+
+
+def refuse_other_buckets(table: Table) -> None:
+    """``UnsupportedTable`` if Apache Hudi would look keys up in buckets that pyhudi does not know.
+
+    It would not find a new file group of another index, and write its rows once more.
+    """
+    feature = unserved_buckets(table.storage)
+    if feature is not None:
+        raise UnsupportedTable(
+            f"The table {table.config.name} at {table.storage.root} has {feature}, which is not "
+            "supported yet: Apache Hudi would not find the rows of new file groups. Nothing was "
+            "written. Delete rows with pyhudi, and write others with Apache Hudi.",
+            feature=feature,
         )
 
 
