@@ -102,6 +102,33 @@ def test_a_collation_is_refused(lake: Lake, name: str) -> None:
         lake.spark.sql(f"create table {name} using pyhudi as select 'a' collate UTF8_LCASE name")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "add columns (z string collate UTF8_LCASE)",
+        "add columns (z array<string collate UTF8_LCASE>)",
+        "add columns (s.z string collate UTF8_LCASE)",
+        "alter column name type string collate UTF8_LCASE",
+        "alter column s.x type string collate UTF8_LCASE",
+        "default collation UTF8_LCASE",
+    ],
+)
+def test_a_table_does_not_get_a_collation(lake: Lake, name: str, change: str) -> None:
+    """A filter would find other rows than by the collation."""
+    if lake.spark.version < "4":
+        pytest.skip("Spark 3.5 has no collations")
+    lake.spark.sql(f"create table {name} (id int, name string, s struct<x: string>) using pyhudi")
+    before = lake.spark.table(name).schema
+    with pytest.raises(Exception, match="collat"):
+        lake.spark.sql(f"alter table {name} {change}")
+    assert lake.spark.table(name).schema == before
+    lake.spark.sql(f"alter table {name} add columns (plain string collate UTF8_BINARY)")
+    with pytest.raises(Exception, match="default collation UTF8_LCASE"):
+        lake.spark.sql(
+            f"create table other_{name} (id int) using pyhudi default collation UTF8_LCASE"
+        )
+
+
 # ---- names
 
 

@@ -32,6 +32,20 @@ def test_partitions_are_shown(spark: SparkSession, name: str) -> None:
     assert shown(spark, name, "partition (dt = 'nothing')") == []
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_the_partition_of_a_char_is_named_without_its_spaces(
+    spark: SparkSession, name: str, kind: str
+) -> None:
+    given = f"tblproperties (primaryKey = 'id', type = '{kind}')"
+    spark.sql(f"create table {name} (id int, c char(4)) using pyhudi partitioned by (c) {given}")
+    spark.sql(f"insert into {name} values (1, 'p'), (2, 'q'), (3, 'r')")
+    assert [each.rstrip() for each in shown(spark, name, "partition (c = 'p')")] == ["c=p"]
+    spark.sql(f"alter table {name} drop if exists partition (c = 'p')")
+    spark.sql(f"truncate table {name} partition (c = 'q')")
+    spark.sql(f"alter table {name} drop if exists partition (c = 'other')")
+    assert [row.id for row in spark.table(name).collect()] == [3]
+
+
 def test_typed_values_are_shown_and_found(spark: SparkSession, name: str) -> None:
     spark.sql(
         f"create table {name} (id bigint, day date, hour int) using pyhudi "

@@ -24,6 +24,46 @@ def test_char_and_varchar_columns_have_their_lengths(spark: SparkSession, name: 
         spark.sql(f"insert into {name} values (2, 'a', 'longer')")
 
 
+@pytest.mark.parametrize("change", ["c type string", "v type string"])
+def test_a_declared_length_is_not_altered_in_name_alone(
+    spark: SparkSession, name: str, change: str
+) -> None:
+    spark.sql(f"create table {name} (id int, c char(5), v varchar(3)) using pyhudi")
+    with pytest.raises(Exception, match=r"is (CHAR|VARCHAR)\(\d\), a length that the catalog"):
+        spark.sql(f"alter table {name} alter column {change}")
+
+
+def test_comments_inside_a_column_leave_what_the_catalog_has_of_it(
+    spark: SparkSession, name: str
+) -> None:
+    spark.sql(
+        f"create table {name} (id int, s struct<x: varchar(3) comment 'in'> comment 'of s', "
+        "d struct<a: int comment 'in'> default named_struct('a', 5)) using pyhudi "
+        "tblproperties (primaryKey = 'id')"
+    )
+    comments = {row.col_name: row.comment for row in spark.sql(f"describe {name}").collect()}
+    assert comments["s"] == "of s"
+    spark.sql(f"insert into {name} (id) values (1)")
+    assert spark.sql(f"select d.a from {name}").collect() == [Row(a=5)]
+    with pytest.raises(Exception, match="(?i)exceed"):
+        spark.sql(f"insert into {name} values (2, named_struct('x', 'longer'), null)")
+    spark.sql(f"alter table {name} alter column s comment 'anew'")
+    comments = {row.col_name: row.comment for row in spark.sql(f"describe {name}").collect()}
+    assert comments["s"] == "anew"
+
+
+def test_a_column_is_added_beside_one_with_a_default(spark: SparkSession, name: str) -> None:
+    given = "using pyhudi tblproperties (primaryKey = 'id')"
+    spark.sql(f"create table {name} (id int, x int default 5) {given}")
+    spark.sql(f"alter table {name} add columns (y string)")
+    spark.sql(f"insert into {name} (id) values (1)")
+    spark.sql(f"alter table {name} rename column y to z")
+    spark.sql(f"alter table {name} set tblproperties ('note' = 'n')")
+    spark.sql(f"insert into {name} (id, z) values (2, 'z')")
+    found = spark.sql(f"select id, x, z from {name} order by id").collect()
+    assert [tuple(row) for row in found] == [(1, 5, None), (2, 5, "z")]
+
+
 @pytest.mark.every_line
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_statements_change_rows_of_tables_with_char_columns(

@@ -454,7 +454,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         if not (request.changes and operation is Operation.DELETE):  # finds rows by their files
             check_keys(request.runtime, table, view, current, options)
     if operation is not Operation.DELETE:
-        refuse_other_buckets(table)
+        refuse_other_buckets(table, timeline)
     if operation is Operation.DELETE_PARTITION and current is not None:
         by_name = bool(options.partitions_to_delete) or intent.overwrite is Overwrite.FILTER
         return prepare_partitions(request.df, table.config, current, options, by_name)

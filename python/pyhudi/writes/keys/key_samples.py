@@ -22,6 +22,7 @@ from pyhudi.format.keys import bucket_of, split_composite_key
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import KeyGenerator, TableConfig
 from pyhudi.reads.filters import texts_of
+from pyhudi.recent import Recent
 from pyhudi.slices.files import BaseFile
 from pyhudi.tables.columns import find_field
 from pyhudi.timeline.promises import vanished
@@ -33,6 +34,8 @@ MIN_KEY, MAX_KEY = b"hoodie_min_record_key", b"hoodie_max_record_key"
 SAMPLE = 3
 MICROSECONDS: Final = re.compile(r"-?\d+")
 TIMES: Final = (TimestampType, TimestampNTZType)
+#: file groups whose keys were looked at, with what was looked for
+SEEN: Recent[tuple[object, ...], bool] = Recent(4096)
 CONSISTENT_TIMES: Final = (
     "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 )
@@ -79,18 +82,27 @@ def check_keys(
     options: WriteOptions,
 ) -> None:
     """``UnsupportedTable`` if keys or folders have texts of times, ``ConfigError`` if keys lie in
-    other buckets than those of this write."""
+    other buckets than those of this write.
+
+    Of the files the oldest few are read, each file group once: it is never another bucket's.
+    """
     config = table.config
     _refuse_time_folders(config, view, _times(config.partition_fields, current))
     times = _times(config.record_key_fields, current)
     by_bucket = options.index_type is IndexType.BUCKET
     if not times and not by_bucket:
         return
-    for file, key in keys_at_ends(runtime, table, sampled(view.latest())):
+    oldest = sorted(view.existing(None), key=lambda file: file.instant)[:SAMPLE]
+    buckets = (options.bucket_count, options.bucket_fields) if by_bucket else None
+    looks = {file: (table.storage.root, file.file_id, tuple(times), buckets) for file in oldest}
+    new = [file for file, look in looks.items() if not SEEN.get(look)]
+    for file, key in keys_at_ends(runtime, table, new):
         parts = _parts(config, key)
         _refuse_times(config, times, parts, key)
         if by_bucket:
             _refuse_bucket(config, options, file, parts, key)
+    for file in new:
+        SEEN.put(looks[file], True)
 
 
 def _times(fields: Sequence[str], current: SparkSchema | None) -> list[str]:

@@ -11,10 +11,13 @@ from pyspark.sql.types import StructType
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTable
 from pyhudi.format.filenames import bucket_number
+from pyhudi.format.instants import InstantTime
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.bucket_names import named_for_buckets, unserved_buckets
 from pyhudi.index.lookup import ORDINAL
+from pyhudi.recent import Recent
 from pyhudi.slices.files import BaseFile
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.writes.keys.expressions import RECORD_KEY, key_text
@@ -58,12 +61,22 @@ def refuse_bucket_names(options: WriteOptions, view: FileSystemView) -> None:
         )
 
 
-def refuse_other_buckets(table: Table) -> None:
+#: tables that were found without such buckets, with the first write on their timeline
+_PLAIN: Recent[tuple[str, InstantTime], bool] = Recent(1024)
+
+
+def refuse_other_buckets(table: Table, timeline: Timeline) -> None:
     """``UnsupportedTable`` if Apache Hudi would look keys up in buckets that pyhudi does not know.
 
-    It would not find a new file group of another index, and write its rows once more.
+    It would not find a new file group of another index, and write its rows once more. Those buckets
+    come with the table's first rows, so one listing tells, until the archive takes up commits.
     """
+    first = timeline.first_time
+    if first is not None and _PLAIN.get((table.storage.root, first)):
+        return
     feature = unserved_buckets(table.storage)
+    if feature is None and first is not None:
+        _PLAIN.put((table.storage.root, first), True)
     if feature is not None:
         raise UnsupportedTable(
             f"The table {table.config.name} at {table.storage.root} has {feature}, which is not "

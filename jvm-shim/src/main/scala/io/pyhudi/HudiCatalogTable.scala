@@ -174,7 +174,8 @@ private[pyhudi] object HudiCatalogTable {
   private def commented(actual: StructType, stored: StructType): StructType = {
     val known = stored.fields.map(f => f.name -> f).toMap
     StructType(actual.fields.map { field =>
-      known.get(field.name).filter(_.dataType == field.dataType)
+      known.get(field.name)
+        .filter(told => CatalogEntries.areOneType(told.dataType, field.dataType))
         .fold(field)(f => field.copy(metadata = f.metadata))
     })
   }

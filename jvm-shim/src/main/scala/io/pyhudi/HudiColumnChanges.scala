@@ -1,5 +1,9 @@
 package io.pyhudi
 
+import java.util.Locale
+
+import scala.collection.JavaConverters._
+
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.connector.catalog.TableChange
 import org.apache.spark.sql.connector.catalog.TableChange._
@@ -66,7 +70,14 @@ private[pyhudi] object HudiColumnChanges {
     case _ => Protocol.First()
   }
 
-  /** The type in the form of a schema's JSON. */
-  private def json(dataType: DataType): Any =
-    Json.of(new StructType().add("c", dataType)).get("fields").get(0).get("type")
+  /** The type in the form of a schema's JSON, which keeps collations beside it; one with such a
+    * part is told by its name, which Python refuses.
+    */
+  private def json(dataType: DataType): Any = {
+    val field = Json.of(new StructType().add("c", dataType)).get("fields").get(0)
+    val collations = Option(field.get("metadata").get("__COLLATIONS"))
+    val isPlain =
+      collations.forall(_.elements.asScala.forall(_.asText.endsWith(".UTF8_BINARY")))
+    if (isPlain) field.get("type") else dataType.sql.toLowerCase(Locale.ROOT)
+  }
 }

@@ -68,7 +68,7 @@ private[pyhudi] final case class HudiDefinition(
         StructType(
           made.schema.fields.map { field =>
             said.get(field.name).collect {
-              case (f, held) if held == field.dataType => f
+              case (f, held) if CatalogEntries.areOneType(held, field.dataType) => f
             }.getOrElse(field)
           }),
       partitioning = made.partitioning
@@ -101,6 +101,7 @@ private[pyhudi] object HudiDefinition {
       CatalogEntries.schema(columns),
       transforms.toSeq.map(partitionColumn),
       properties.asScala.toMap)
+    said.properties.get("collation").foreach(CatalogEntries.requirePlain(said.table, _))
     if (columns.isEmpty && said.location.isEmpty) {
       throw new HudiAnalysisException(
         s"[CONFIG_ERROR] ${said.table} has no columns: name them, as in CREATE TABLE " +

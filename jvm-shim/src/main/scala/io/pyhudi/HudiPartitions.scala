@@ -8,11 +8,12 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
-import org.apache.spark.sql.catalyst.util.DateTimeUtils
+import org.apache.spark.sql.catalyst.util.{CharVarcharUtils, DateTimeUtils}
 import org.apache.spark.sql.connector.catalog.SupportsAtomicPartitionManagement
-import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
 import org.apache.spark.sql.sources._
 import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
 
 /** SHOW PARTITIONS and ALTER TABLE DROP PARTITION. A partition exists through its rows: it cannot
   * be added without rows, and it has no metadata of its own.
@@ -41,7 +42,7 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
     val columns = partitionSchema()
     val wanted = names.zipWithIndex.map { case (name, at) =>
       val index = columns.fieldIndex(name)
-      index -> values.get(at, columns(index).dataType)
+      index -> padded(name, values.get(at, columns(index).dataType))
     }
     all(columns).filter { case (_, row) =>
       wanted.forall { case (at, value) =>
@@ -67,6 +68,14 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
       partition.get("path").asText -> InternalRow.fromSeq(values)
     }.toList
   }
+
+  /** A value of a CHAR column as its rows have it: with spaces at its end. */
+  private def padded(column: String, value: Any): Any =
+    (CharVarcharUtils.getRawType(CatalogEntries.schema(columns())(column).metadata), value) match {
+      case (Some(char: CharType), text: UTF8String) if text.numChars < char.length =>
+        text.rpad(char.length, UTF8String.fromString(" "))
+      case _ => value
+    }
 
   private val moments = Set[DataType](TimestampType, TimestampNTZType)
 
@@ -110,7 +119,10 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
   private def condition(ident: InternalRow): Filter =
     partitionSchema().fields.zipWithIndex.map { case (column, at) =>
       if (ident.isNullAt(at)) IsNull(column.name)
-      else EqualTo(column.name, literal(ident.get(at, column.dataType), column.dataType)): Filter
+      else {
+        val value = padded(column.name, ident.get(at, column.dataType))
+        EqualTo(column.name, literal(value, column.dataType)): Filter
+      }
     }.reduce[Filter](And(_, _))
 
   /** Days by the calendar of today: that of `java.sql` lacks ten of the year 1582. */

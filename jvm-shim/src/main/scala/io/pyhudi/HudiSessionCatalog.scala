@@ -249,7 +249,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging wit
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
     val stored = entry(ident)
     stored.foreach { stored =>
-      changes.foreach(requireServed(ident, _))
+      changes.foreach(requireServed(ident, stored, _))
       HudiProperties.check(HudiCatalogTable.target(stored), changes)
       val columns = changes.flatMap(HudiColumnChanges.told)
       if (columns.nonEmpty) {
@@ -297,16 +297,18 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging wit
     val said = stored.flatMap(keptComment(_, changes))
     val (columns, others) = placed.partition(_.isInstanceOf[TableChange.ColumnChange])
     def altered(): Unit = super.alterTable(ident, placed ++ said: _*)
-    try {
-      if (columns.isEmpty || !HudiMetastore.isHive) altered()
-      else CatalogEntries.withoutHiveWarnings {
-        altered()
-        val catalog = Compat.activeSession.sessionState.catalog
-        stored.foreach(CatalogEntries.alterColumns(catalog, _, columns))
+    CatalogEntries.withDefaults(Seq(HudiDataSource.provider, HudiMetastore.provider)) {
+      try {
+        if (columns.isEmpty || !HudiMetastore.isHive) altered()
+        else CatalogEntries.withoutHiveWarnings {
+          altered()
+          val catalog = Compat.activeSession.sessionState.catalog
+          stored.foreach(CatalogEntries.alterColumns(catalog, _, columns))
+        }
+      } catch {
+        case _: IllegalArgumentException if columns.nonEmpty =>
+          super.alterTable(ident, others ++ said: _*)
       }
-    } catch {
-      case _: IllegalArgumentException if columns.nonEmpty =>
-        super.alterTable(ident, others ++ said: _*)
     }
   }
 
@@ -320,8 +322,20 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging wit
     if (changed) None else stored.comment.map(TableChange.setProperty(TableCatalog.PROP_COMMENT, _))
   }
 
-  private def requireServed(ident: Identifier, change: TableChange): Unit = change match {
+  private def requireServed(
+      ident: Identifier,
+      stored: CatalogTable,
+      change: TableChange): Unit = change match {
+    case retyped: TableChange.UpdateColumnType =>
+      CatalogEntries.declaredLength(stored.schema, retyped.fieldNames.toSeq).foreach { kind =>
+        throw unserved(
+          s"the column ${retyped.fieldNames.mkString(".")} of $ident is ${kind.sql}, a length that " +
+            "the catalog alone keeps and ALTER TABLE does not change. A table with a LOCATION can " +
+            "be dropped from the catalog and created again over its files with another length")
+      }
     case _: TableChange.ColumnChange => ()
+    case set: TableChange.SetProperty if set.property == "collation" =>
+      CatalogEntries.requirePlain(ident.toString, set.value)
     case set: TableChange.SetProperty if set.property == TableCatalog.PROP_LOCATION =>
       throw unserved(
         s"the location of $ident cannot be altered, since its data does not move. Drop the " +

@@ -8,9 +8,10 @@ import org.apache.logging.log4j.core.LoggerContext
 import org.apache.logging.log4j.core.config.Configurator
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog._
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.connector.catalog.{CatalogV2Util, Column, Table, TableChange, V1Table}
-import org.apache.spark.sql.internal.SharedState
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.internal.{SharedState, SQLConf}
+import org.apache.spark.sql.types._
 
 /** Parts of Spark's catalog that only Spark's own packages can see. */
 object CatalogEntries {
@@ -30,6 +31,42 @@ object CatalogEntries {
 
   /** Keys of table properties that Spark uses itself, such as `provider` and `location`. */
   def isReserved(key: String): Boolean = CatalogV2Util.TABLE_RESERVED_PROPERTIES.contains(key)
+
+  /** Whether two types are the same but for comments inside them, and for what may be null. */
+  def areOneType(one: DataType, other: DataType): Boolean =
+    DataType.equalsIgnoreNullability(one, other)
+
+  /** Refuses a default `collation` of a table, which new columns would lose. */
+  def requirePlain(table: String, collation: String): Unit =
+    if (isReserved("collation") && !collation.equalsIgnoreCase("UTF8_BINARY")) {
+      throw new HudiAnalysisException(
+        s"[UNSUPPORTED_TABLE] $table cannot have the default collation $collation, which a Hudi " +
+          "table cannot keep: its columns would compare as plain text. Leave it out, or name " +
+          "UTF8_BINARY.",
+        "UnsupportedTable"
+      )
+    }
+
+  /** The CHAR or VARCHAR that a column, or the part of one at `path`, was declared as. */
+  def declaredLength(schema: StructType, path: Seq[String]): Option[DataType] = {
+    val resolver = SQLConf.get.resolver
+    val declared = StructType(schema.fields.map { field =>
+      field.copy(dataType = CharVarcharUtils.getRawType(field.metadata).getOrElse(field.dataType))
+    })
+    declared.findNestedField(path, includeCollections = true, resolver)
+      .map(_._2.dataType)
+      .filter(kind => kind.isInstanceOf[CharType] || kind.isInstanceOf[VarcharType])
+  }
+
+  /** Does `work`, in which Spark takes these providers for ones whose columns may have defaults:
+    * its catalog asks only after the table has changed.
+    */
+  def withDefaults[A](providers: Seq[String])(work: => A): A = {
+    val key = SQLConf.DEFAULT_COLUMN_ALLOWED_PROVIDERS
+    val own = SQLConf.get.clone()
+    own.setConf(key, (own.getConf(key) +: providers).mkString(","))
+    SQLConf.withExistingConf(own)(work)
+  }
 
   /** Whether two looks at the catalog found the same, unchanged entry. */
   def isSame(one: CatalogTable, other: CatalogTable): Boolean = {
