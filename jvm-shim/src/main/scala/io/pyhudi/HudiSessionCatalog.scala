@@ -327,11 +327,12 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging wit
       stored: CatalogTable,
       change: TableChange): Unit = change match {
     case retyped: TableChange.UpdateColumnType =>
+      val column = retyped.fieldNames.mkString(".")
       CatalogEntries.declaredLength(stored.schema, retyped.fieldNames.toSeq).foreach { kind =>
         throw unserved(
-          s"the column ${retyped.fieldNames.mkString(".")} of $ident is ${kind.sql}, a length that " +
-            "the catalog alone keeps and ALTER TABLE does not change. A table with a LOCATION can " +
-            "be dropped from the catalog and created again over its files with another length")
+          s"the column $column of $ident is ${kind.sql}, a length that the catalog alone keeps " +
+            "and ALTER TABLE does not change. A table with a LOCATION can be dropped from the " +
+            "catalog and created again over its files with another length")
       }
     case _: TableChange.ColumnChange => ()
     case set: TableChange.SetProperty if set.property == "collation" =>
