@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 
 from pyhudi.application.runtime import Runtime
-from pyhudi.config import IndexType, WriteOptions
+from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, TableCorrupt, UnsupportedTable
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.keys import bucket_of, split_composite_key
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import KeyGenerator, TableConfig
+from pyhudi.index.kinds import kind_of
 from pyhudi.reads.filters import texts_of
 from pyhudi.recent import Recent
 from pyhudi.slices.files import BaseFile
@@ -89,7 +90,7 @@ def check_keys(
     config = table.config
     _refuse_time_folders(config, view, _times(config.partition_fields, current))
     times = _times(config.record_key_fields, current)
-    by_bucket = options.index_type is IndexType.BUCKET
+    by_bucket = kind_of(options).hashed
     if not times and not by_bucket:
         return
     oldest = sorted(view.existing(None), key=lambda file: file.instant)[:SAMPLE]
