@@ -185,6 +185,12 @@ def test_new_groups_in_a_table_of_consistent_hashing_are_refused(lake: Lake, nam
         with refused("UNSUPPORTED_TABLE", lake.folder, "consistent hashing"):
             writer = rows.write.format("pyhudi").option(OPERATION, operation)
             writer.mode("append").save(str(root))
+    first, *others = sorted(row[0] for row in rows.select("_hoodie_partition_path").collect())
+    gone = {OPERATION: "delete_partition", "hoodie.datasource.write.partitions.to.delete": first}
+    rows.limit(0).write.format("pyhudi").options(**gone).mode("append").save(str(root))
+    left = lake.spark.read.format("pyhudi").load(str(root))
+    kept = [row[0] for row in left.select("_hoodie_partition_path").collect()]
+    assert sorted(kept) == [each for each in others if each != first]
 
 
 def test_keys_with_times_as_texts_are_refused(lake: Lake) -> None:

@@ -453,7 +453,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         INDEXES[options.index_type].check(table.config, options, view)
         if not (request.changes and operation is Operation.DELETE):  # finds rows by their files
             check_keys(request.runtime, table, view, current, options)
-    if operation is not Operation.DELETE:
+    if operation not in (Operation.DELETE, Operation.DELETE_PARTITION):
         refuse_other_buckets(table, timeline)
     if operation is Operation.DELETE_PARTITION and current is not None:
         by_name = bool(options.partitions_to_delete) or intent.overwrite is Overwrite.FILTER
