@@ -28,9 +28,7 @@ def named_for_buckets(view: FileSystemView) -> bool:
 
 def has_buckets(storage: Storage, view: FileSystemView) -> bool:
     """Whether the hash of a key names its file group, by either kind of Apache Hudi's buckets."""
-    if named_for_buckets(view):
-        return True
-    return bool(storage.list_folders(CONSISTENT_HASHING) or storage.list(CONSISTENT_HASHING))
+    return named_for_buckets(view) or unserved_buckets(storage) is not None
 
 
 def unserved_buckets(storage: Storage) -> str | None:

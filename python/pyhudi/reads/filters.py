@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import product
+from itertools import product, repeat
 from typing import Any, Final
 
 import numpy as np
@@ -283,6 +283,18 @@ def decided_filters(
     return decided
 
 
+def _outcomes(
+    config: TableConfig,
+    types: Mapping[str, Any],
+    partitions: Sequence[str],
+    filters: Sequence[Filter],
+) -> Iterator[tuple[str, Iterator[bool | None]]]:
+    """Each partition with what ``may_match`` says of each filter, as far as it is asked for."""
+    for partition in partitions:
+        values = typed_values(config, types, partition)
+        yield partition, map(may_match, filters, repeat(values))
+
+
 def decided_by_partition(
     config: TableConfig,
     types: Mapping[str, Any],
@@ -300,9 +312,8 @@ def require_whole_partitions(
     filters: Sequence[Filter],
 ) -> None:
     """``ConfigError`` if the filters of an overwrite or delete choose a part of a partition."""
-    for partition in partitions:
-        values = typed_values(config, types, partition)
-        if any(may_match(each, values) is None for each in filters):
+    for partition, outcomes in _outcomes(config, types, partitions, filters):
+        if any(outcome is None for outcome in outcomes):
             raise _undecided(config, partition, filters)
 
 
@@ -331,12 +342,10 @@ def matching_partitions(
     filters: Sequence[Filter],
 ) -> list[str]:
     """Partitions for which every filter is certainly true."""
-    found = []
-    for partition in partitions:
-        values = typed_values(config, types, partition)
-        if all(may_match(f, values) is True for f in filters):
-            found.append(partition)
-    return found
+    every = _outcomes(config, types, partitions, filters)
+    return [
+        partition for partition, outcomes in every if all(outcome is True for outcome in outcomes)
+    ]
 
 
 def spared_partitions(
@@ -346,9 +355,7 @@ def spared_partitions(
     filters: Sequence[Filter],
 ) -> list[str]:
     """Partitions for which a filter is certainly not true."""
-    found = []
-    for partition in partitions:
-        values = typed_values(config, types, partition)
-        if any(may_match(f, values) is False for f in filters):
-            found.append(partition)
-    return found
+    every = _outcomes(config, types, partitions, filters)
+    return [
+        partition for partition, outcomes in every if any(outcome is False for outcome in outcomes)
+    ]
