@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark import RDD
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 
 
 class Jobs(Protocol):
@@ -25,11 +25,14 @@ class Jobs(Protocol):
         The limit counts rows as Spark holds them; a task may use twice its even share.
         """
 
-    def held(self, result: DataFrame) -> DataFrame:
-        """The same rows, in tasks whose attempts end only after their Python workers end."""
+    def checkpointed(self, rows: DataFrame, description: str) -> DataFrame:
+        """``rows``, which no task computes twice; their joins may run before this returns."""
+
+    def collect_held(self, result: DataFrame) -> list[Row]:
+        """All rows, from tasks whose attempts end only after their Python workers end."""
 
     def held_tasks(self, tasks: RDD[Any]) -> RDD[Any]:
-        """``held`` for a Python RDD, ``in_shared_workers``."""
+        """The same tasks, held like that and ``in_shared_workers``."""
 
     def in_shared_workers(self, tasks: RDD[Any]) -> RDD[Any]:
         """``tasks``, run by the Python workers that the functions of DataFrames run in."""

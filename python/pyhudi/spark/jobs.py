@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import RDD
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from pyhudi.errors import SetupError
@@ -62,19 +62,34 @@ class SparkJobs:
         session = rows.sparkSession
         with job(session, description):
             bounded = self._of(rows, "BoundedRows").of(rows._jdf, limit_bytes)
-            batches = DataFrame(bounded.frame(), session)._collect_as_arrow()
-        if bounded.exceeded():
+            try:
+                batches = DataFrame(bounded.frame(), session)._collect_as_arrow()
+            finally:
+                exceeded = bounded.exceeded()
+                if not exceeded:
+                    self._tell_observers(rows)
+        if exceeded:
             return None
         if not batches:
             return pa.table({name: pa.array([], pa.string()) for name in rows.columns})
         return pa.Table.from_batches(batches).combine_chunks()
 
-    def held(self, result: DataFrame) -> DataFrame:
-        """The same rows, in tasks whose attempts end only after their Python workers end."""
-        return DataFrame(self._of(result, "HeldAttempts").frame(result._jdf), result.sparkSession)
+    def checkpointed(self, rows: DataFrame, description: str) -> DataFrame:
+        """``rows``, which no task computes twice; their joins may run before this returns."""
+        with job(rows.sparkSession, description):
+            made = self._of(rows, "ObservedRows").checkpoint(rows._jdf)
+        return DataFrame(made, rows.sparkSession)
+
+    def collect_held(self, result: DataFrame) -> list[Row]:
+        """All rows, from tasks whose attempts end only after their Python workers end."""
+        held = self._of(result, "HeldAttempts").frame(result._jdf)
+        try:
+            return DataFrame(held, result.sparkSession).collect()
+        finally:
+            self._tell_observers(result)
 
     def held_tasks(self, tasks: RDD[Any]) -> RDD[Any]:
-        """``held`` for a Python RDD, ``in_shared_workers``."""
+        """The same tasks, held like that and ``in_shared_workers``."""
         given: Any = self.in_shared_workers(tasks)
         attempts = self._class(given.context, "HeldAttempts")
         return RDD(attempts.rows(given._jrdd), given.context, given._jrdd_deserializer)
@@ -124,6 +139,9 @@ class SparkJobs:
         """Make the listener forget the jobs of ``key``."""
         self._tracker(self._spark.sparkContext).forget(key)
 
+    def _tell_observers(self, frame: DataFrame) -> None:
+        self._of(frame, "ObservedRows").tell(frame._jdf)
+
     def _tracker(self, context: Any) -> Any:
         return self._class(context, "AttemptTracker")
 
@@ -143,4 +161,5 @@ _PLACES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "RunningReads": lambda jvm: jvm.io.pyhudi,
     "BoundedRows": lambda jvm: jvm.org.apache.spark.sql.pyhudi,
     "HeldAttempts": lambda jvm: jvm.org.apache.spark.sql.pyhudi,
+    "ObservedRows": lambda jvm: jvm.org.apache.spark.sql.pyhudi,
 }

@@ -164,7 +164,8 @@ class WriteHandlers:
     def insert_new(self, jdf: JavaObject, at: Target, ask: protocol.InsertNew) -> Committed | None:
         """A MERGE that only inserts; Spark passes it as an INSERT."""
         _check_sees_all(open_table(self._runtime.storage(at.root)), at)
-        rows = inserted_rows(self._frame(jdf), f"pyhudi merge {at.root}: read the input")
+        step = f"pyhudi merge {at.root}: read the input"
+        rows = inserted_rows(self._runtime.jobs, self._frame(jdf), step)
         with turn_of(self._runtime, at, MERGE) as turn:
             return self._change(rows, at, Operation.UPSERT, ask.reads, turn)
 

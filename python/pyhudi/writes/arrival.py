@@ -49,7 +49,7 @@ def receive(
             if may_be_collected(config, options, operation, prepared):
                 kept.table = runtime.jobs.collect(prepared.rows, COLLECT_BYTES, job)
             if kept.table is None:
-                kept.checkpointed(prepared, job)
+                kept.checkpointed(runtime.jobs, prepared, job)
         if kept.table is not None:
             empty = not kept.table.num_rows
         else:

@@ -49,7 +49,7 @@ class Grouped:
     @classmethod
     def of(cls, write: Write, only_new_groups: bool = False) -> Grouped:
         """Evaluate the input and find the partitions that it has rows of."""
-        rows = write.kept.checkpointed(write.prepared, write.describe("read the input"))
+        rows = write.kept_rows()
         partitions = partition_counts(write, rows)
         if only_new_groups or not partitions:
             return cls(write, rows, bool(partitions), ())

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from pyhudi.application.jobs import Jobs
 from pyhudi.index.key_state import GroupChange
 from pyhudi.index.stateful_lookup import KeyLookup
 from pyhudi.slices.files import BaseFile
@@ -21,7 +22,6 @@ from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.transactions.schema_saving import check_columns
 from pyhudi.writes.prepare import Prepared
-from pyhudi.writes.stage import checkpointed
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class Kept:
             self.matches = {}
             self._shape = shape
 
-    def checkpointed(self, prepared: Prepared, description: str) -> DataFrame:
+    def checkpointed(self, jobs: Jobs, prepared: Prepared, description: str) -> DataFrame:
         """The rows on the executors; no task computes them again. The text names the Spark job."""
         if self.rows is None:
-            self.rows = checkpointed(prepared.rows, description)
+            self.rows = jobs.checkpointed(prepared.rows, description)
         return self.rows

@@ -42,7 +42,7 @@ class Overwriting:
             return cls(write, way(write))
         named: set[str] = set()
         if write.operation is not Operation.INSERT_OVERWRITE_TABLE:
-            rows = write.kept.checkpointed(write.prepared, write.describe("read the input"))
+            rows = write.kept_rows()
             write = replace(write, prepared=replace(write.prepared, rows=rows))
             named = partitions_of(write)
         return cls(write, way(write), swept_by(write, named))

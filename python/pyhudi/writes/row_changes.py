@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, StructType
 
+from pyhudi.application.jobs import Jobs
 from pyhudi.config import WriteOptions
 from pyhudi.errors import InvalidRecord, WriteFailed
 from pyhudi.format.spark_schema import SparkSchema
@@ -24,7 +25,7 @@ from pyhudi.rows.spec import DELETE, SOFT_DELETE
 from pyhudi.writes.fitted import named
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.writes.prepare import HOME, STAYS, Prepared, Survey, timestamp_format
-from pyhudi.writes.stage import checkpointed, job
+from pyhudi.writes.stage import job
 
 #: the kind of a change, before the row's identity and its new values
 CHANGE = "_pyhudi_change"
@@ -89,14 +90,14 @@ def prepare_changes(
     return Prepared(rows, current, current.arrow(), current.names, True, named_keys, survey)
 
 
-def inserted_rows(rows: DataFrame, description: str) -> DataFrame:
+def inserted_rows(jobs: Jobs, rows: DataFrame, description: str) -> DataFrame:
     """New rows as changes, evaluated once, since they are checked before they are written.
 
     ``description`` names the Spark job.
     """
     nobody = [F.lit(None).cast("string").alias(name) for name in IDENTITY]
     changes = rows.select(F.lit(INSERTED).alias(CHANGE), *nobody, *map(named, rows.columns))
-    return checkpointed(changes, description)
+    return jobs.checkpointed(changes, description)
 
 
 def spooled_changes(spooled: DataFrame, homes: Mapping[int, str]) -> DataFrame:

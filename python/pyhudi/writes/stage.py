@@ -78,7 +78,7 @@ class Stage:
 
         def collect() -> list[dict[str, Any]]:
             result = rows.mapInArrow(held(work), STAT_DDL)  # type: ignore[arg-type]
-            return [row.asDict() for row in self.jobs.held(result).collect()]
+            return [row.asDict() for row in self.jobs.collect_held(result)]
 
         return self._collected(collect)
 
@@ -219,9 +219,3 @@ class job:  # noqa: N801 - reads as a statement
     def __exit__(self, *_: object) -> None:
         for name, value in self._old.items():
             self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
-
-
-def checkpointed(rows: DataFrame, description: str) -> DataFrame:
-    """``rows``, which no task computes twice; their joins may run before this returns."""
-    with job(rows.sparkSession, description):
-        return rows.localCheckpoint(eager=False)

@@ -85,3 +85,12 @@ class Write:
         if jobs.estimated_bytes(rows) > limit_bytes:
             return None
         return jobs.collect(rows, limit_bytes, self.describe("read the input"))
+
+    def kept_rows(self) -> DataFrame:
+        """The rows of the input on the executors, evaluated once for all attempts."""
+        jobs = self.runtime.jobs
+        return self.kept.checkpointed(jobs, self.prepared, self.describe("read the input"))
+
+    def checkpointed(self, rows: DataFrame, step: str) -> DataFrame:
+        """``rows``, which no task computes twice; ``step`` names the job of their joins."""
+        return self.runtime.jobs.checkpointed(rows, self.describe(step))

@@ -42,7 +42,7 @@ from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.tag import one_per_key, tag_global, tag_partitioned, with_homes
 from pyhudi.writes.placement.workload import new_file_id
 from pyhudi.writes.row_changes import check_homes
-from pyhudi.writes.stage import checkpointed, job
+from pyhudi.writes.stage import job
 from pyhudi.writes.write_context import Write
 
 SLOTS = "_pyhudi_slots"
@@ -119,7 +119,7 @@ class SimpleIndex(Index):
         if untagged or not files:
             return rows.withColumn(ORDINAL, F.lit(None).cast("int"))
         tagged = self.tag(write, rows, files)
-        tagged = checkpointed(tagged, write.describe("find file groups"))
+        tagged = write.checkpointed(tagged, "find file groups")
         write.kept.tagged = Tagged(tagged, files)
         if inserting:
             return without_duplicates(write, tagged)
@@ -171,7 +171,7 @@ class BucketIndex(Index):
             rows = with_homes(write, rows, files)
             strangers = F.count_if(F.col(ORDINAL).isNull())
         bucketed = with_bucket(write, rows, files)
-        bucketed = checkpointed(bucketed, write.describe("find buckets"))
+        bucketed = write.checkpointed(bucketed, "find buckets")
         with job(write.spark, write.describe("find buckets")):
             grouped = bucketed.groupBy(PARTITION_PATH, BUCKET).agg(F.count("*"), strangers)
             counts = sorted(grouped.collect())
