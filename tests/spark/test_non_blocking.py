@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -263,6 +264,19 @@ def test_writes_that_replace_groups_are_refused_and_change_nothing(lake: Lake) -
     with refused("CONFIG_ERROR", lake.folder, MODE, "copy-on-write"):
         new.write([row(1, "x")])
     assert len(names(table)) == 4
+
+
+def test_the_buckets_of_a_table_that_was_made_anew_are_looked_at_anew(lake: Lake) -> None:
+    """Its file groups have the names of the old ones, and other keys."""
+    tables = {count: made(lake) for count in ("8", "2")}
+    for count, table in tables.items():
+        table.options["hoodie.bucket.index.num.buckets"] = count
+        shutil.rmtree(table.path, ignore_errors=True)
+        table.write([row(n, "first") for n in range(40)])
+        pyhudi.compact(table.path, spark=lake.spark)
+        table.write([row(n, "second", 2) for n in range(40)])
+    with refused("CONFIG_ERROR", lake.folder, "num.buckets", "8 buckets", "second row"):
+        tables["8"].write([row(n, "third", 3) for n in range(40)])
 
 
 @pytest.mark.parametrize("operation", ["delete_partition", "insert_overwrite"])

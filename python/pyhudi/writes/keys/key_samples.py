@@ -95,7 +95,9 @@ def check_keys(
         return
     oldest = sorted(view.existing(None), key=lambda file: file.instant)[:SAMPLE]
     buckets = (options.bucket_count, options.bucket_fields) if by_bucket else None
-    looks = {file: (table.storage.root, file.file_id, tuple(times), buckets) for file in oldest}
+    # A table that was dropped and made anew here may have the same file groups.
+    of = (table.storage.root, view.timeline.first_time, tuple(times), buckets)
+    looks = {file: (of, file.file_id) for file in oldest}
     new = [file for file, look in looks.items() if not SEEN.get(look)]
     for file, key in keys_at_ends(runtime, table, new):
         parts = _parts(config, key)
