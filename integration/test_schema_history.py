@@ -149,6 +149,57 @@ def test_columns_that_pyhudi_alters_are_the_same_for_hudi(
     after("alter table {t} rename column cost to fare")
 
 
+@pytest.mark.parametrize(("version", "kind"), list(of_each_kind()))
+def test_columns_that_a_definition_replaces_are_the_same_for_hudi(
+    version: str, kind: str, peers: Peers, tmp_path: Path
+) -> None:
+    path = tmp_path / "rides"
+    ours, hudi = peers("pyhudi"), peers("hudi-1.2.0")
+    readers = [ours, hudi, *([peers("hudi-0.15.0")] if version == "6" else [])]
+    logs = {"hoodie.datasource.write.table.type": kind, "hoodie.compact.inline": "false"}
+    made = {**OPTIONS, **logs, "hoodie.write.table.version": version}
+    ours.write(path, pa.Table.from_pylist(START), made, mode="overwrite")
+    name = f"rides_replaced_{version}_{kind}"
+    ours.sql(f"create table {name} using pyhudi location '{path}'")
+    ours.sql(f"update {name} set fare = 7, turn = 2 where id = 1")
+    (found,) = ours.sql(f"select max(_hoodie_commit_time) as time from {name}").rows
+    ours.sql(
+        f"create or replace table {name} using pyhudi as select id, cast(fare as int) as note, "
+        f"turn, 'first' as fresh, city from {name}"
+    )
+    now: Rides = {
+        int(row["id"]): {k: row[k] for k in ("id", "turn", "city")} | {"note": int(row["fare"])}  # type: ignore[call-overload]
+        for row in START
+    }
+    for ride in now.values():
+        ride["fresh"] = "first"
+    now[1] |= {"note": 7, "turn": 2}
+    for reader in readers:
+        assert rides_of(reader, path) == now, f"read by {reader.name}"
+    old = {int(row["id"]): dict(row) for row in START}  # type: ignore[call-overload]
+    old[1] |= {"fare": 7.0, "turn": 2}
+    then = ours.sql(
+        f"select id, fare, note, turn, city from {name} timestamp as of '{found['time']}'"
+    )
+    assert {row["id"]: row for row in then.rows} == old
+
+    for writer, turn in ((hudi, 3), (ours, 4), (hudi, 5)):
+        news = [
+            {"id": 1, "city": "Oslo", "turn": turn, "note": turn, "fresh": writer.name},
+            {"id": 10 + turn, "city": "Lima", "turn": turn, "note": 1, "fresh": "new"},
+        ]
+        rows = pa.Table.from_pylist(news)
+        rows = rows.set_column(3, "note", rows["note"].cast(pa.int32()))
+        more = {"hoodie__metadata__enable": "false", "hoodie__write__auto__upgrade": "false"}
+        more["hoodie__compact__inline"] = "false"
+        if writer is hudi:
+            more["hoodie__schema__on__read__enable"] = "true"
+        writer.write_into(path, rows, **more)
+        now |= {int(row["id"]): dict(row) for row in news}  # type: ignore[call-overload]
+        for reader in readers:
+            assert rides_of(reader, path) == now, f"{writer.name} wrote, {reader.name} read"
+
+
 @pytest.mark.parametrize(
     "kind", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.matrix)]
 )

@@ -133,20 +133,31 @@ CREATE OR REPLACE TABLE fresh USING pyhudi AS SELECT 2 AS id, 'm' AS more;
 -- expect rows of fresh
 -- 2 | m
 
-CREATE OR REPLACE TABLE fresh USING pyhudi AS SELECT 3 AS id, 'o' AS other;
--- expect error cannot be replaced in place, since the new definition has no column 'more'
-
-REPLACE TABLE fresh USING pyhudi AS SELECT id, 'o' AS other FROM fresh;
--- expect error cannot be replaced in place, since the new definition has no column 'more'
-
-SELECT * FROM fresh;
--- expect rows
--- 2 | m
-
 CREATE OR REPLACE TABLE fresh USING pyhudi
 TBLPROPERTIES ('hoodie.write.set.null.for.missing.columns' = 'true') AS SELECT 3 AS id;
 -- expect rows of fresh
 -- 3 | NULL
+
+CREATE OR REPLACE TABLE fresh USING pyhudi AS SELECT 'o' AS other, 3 AS id;
+-- expect rows of fresh
+-- o | 3
+
+REPLACE TABLE fresh USING pyhudi AS SELECT id, named_struct('was', other) AS other FROM fresh;
+
+SELECT id, other.was FROM fresh;
+-- expect rows
+-- 3 | o
+
+CREATE OR REPLACE TABLE fresh (id INT, more CHAR(3), price DECIMAL(9, 2) COMMENT 'euros')
+USING pyhudi;
+-- expect rows of fresh
+
+INSERT INTO fresh VALUES (4, 'n', 1.5);
+-- expect rows of fresh
+-- 4 | n   | 1.50
+
+CREATE OR REPLACE TABLE fresh (id INT, more STRING NOT NULL) USING pyhudi;
+-- expect error more as nullable, the new definition has it as not null
 
 CREATE OR REPLACE TABLE copied (id INT, name STRING) USING pyhudi;
 -- expect rows of copied

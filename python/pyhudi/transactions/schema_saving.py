@@ -8,7 +8,7 @@ version, in which the same names mean other columns.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from pyhudi.errors import SchemaConflict
@@ -23,6 +23,7 @@ from pyhudi.format.schema_history import (
     render_history,
     render_version,
 )
+from pyhudi.format.schemas import HIDDEN_COLUMNS
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
@@ -79,6 +80,24 @@ def declared_version(
         return render_version(current), history.text()
     version = version_of(columns, int(instant), current, now.layout)
     return render_version(version), extended(version, history.text())
+
+
+def redefined_version(
+    began: SchemaHistory, instant: InstantTime, declaration: str, gone: Set[str]
+) -> str:
+    """``latest_schema`` of a commit that ends the columns ``gone``, names in lower case.
+
+    ``declaration`` is its schema. Columns of other names than the table's have new ids.
+    """
+    table = table_schema(began.table, began.timeline, None)
+    assert table is not None, "columns can only end in a table that has some"
+    before = began.current() or began.first_version(table)
+    stay = (table.by_lower_name().keys() | HIDDEN_COLUMNS) - gone
+    fields = tuple(field for field in before.fields if field["name"].lower() in stay)
+    columns = identified(
+        SparkSchema.of_avro(json.loads(declaration)), replace(before, fields=fields)
+    )
+    return render_version(version_of(columns, int(instant), before, began.timeline.layout))
 
 
 def check_columns(began: SchemaHistory, now: SchemaHistory) -> None:

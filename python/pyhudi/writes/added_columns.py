@@ -2,8 +2,7 @@
 
 ``check_added``: those that a write adds to a table without a schema history, where names tell
 columns apart (spec/schema_evolution.md S4). ``check_analysed``: those that another writer dropped
-after Spark had fitted the rows of a statement to the table (RFC-82). ``check_replaced``: those that
-the new definition of a table lacks.
+after Spark had fitted the rows of a statement to the table (RFC-82).
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ import json
 
 from pyspark.sql.types import StructType
 
-from pyhudi.config import WriteOptions
-from pyhudi.errors import SchemaConflict, TableExists
+from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import type_text
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.widening import merged_type, paths, same_type
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.schema import declared_schemas, table_schema
+from pyhudi.timeline.schema import declared_schemas
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.writes.prepare import own_columns
@@ -71,26 +69,6 @@ def check_analysed(given: StructType, current: SparkSchema) -> None:
             ours=gone,
             theirs=None,
             rule="concurrent schema change",
-        )
-
-
-def check_replaced(table: Table, given: StructType, options: WriteOptions) -> None:
-    """``TableExists`` if a definition that replaces the table lacks one of its columns.
-
-    Its files hold them for time travel, so a table keeps its columns; new ones are added.
-    """
-    if options.null_for_missing:
-        return
-    current = table_schema(table, table.timeline(), None)
-    names = {field.name.lower() for field in given.fields}
-    lost = [c.name for c in current.columns if c.lower_name not in names] if current else []
-    if lost:
-        raise TableExists(
-            f"{table.config.name} cannot be replaced in place, since the new definition has no "
-            f"column {lost[0]!r}. Nothing was written. Drop the table first, or drop the column by "
-            f"ALTER TABLE ... DROP COLUMN {lost[0]}, or keep it with nulls by "
-            "hoodie.write.set.null.for.missing.columns=true.",
-            path=table.storage.root,
         )
 
 

@@ -11,12 +11,14 @@ from dataclasses import replace
 from pyhudi.config import ConcurrencyMode, Operation, WriteOptions
 from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pyhudi.format.schema_history import LATEST_SCHEMA_KEY
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of
 from pyhudi.services.clustering import Clustering
 from pyhudi.services.reversal import put_back
 from pyhudi.transactions.conflicts.comparison import Footprint, footprint
 from pyhudi.transactions.conflicts.deletes import FORCED_KEY
+from pyhudi.transactions.schema_saving import redefined_version
 from pyhudi.transactions.transaction import Committed
 from pyhudi.writes.arrival import NothingArrived
 from pyhudi.writes.cluster_stage import SparkTasks
@@ -118,10 +120,13 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
         ),
         [path for file in written.files for path in (file.path, *(file.cdc_stats or ()))],
     )
-    extra = {
-        **write.options.commit_metadata,
-        SCHEMA_KEY: write.prepared.schema.declaration(write.config.name),
-    }
+    declaration = write.prepared.schema.declaration(write.config.name)
+    extra = {**write.options.commit_metadata, SCHEMA_KEY: declaration}
+    if write.prepared.gone:
+        history = transaction.keep_history()
+        extra[LATEST_SCHEMA_KEY] = redefined_version(
+            history, write.instant, declaration, write.prepared.gone
+        )
     if write.kept.retries:
         most = most_retries(write.options.conflict_retries, transaction.epoch)
         extra[RETRIES_KEY] = f"{write.kept.retries} of {most}"

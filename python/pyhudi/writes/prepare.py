@@ -61,7 +61,8 @@ class Survey:
 class Prepared:
     """Rows ready to be tagged: key, path, delete mark, then the data columns in table order.
 
-    The ``changes`` of a statement have their ``HOME`` before the data columns.
+    The ``changes`` of a statement have their ``HOME`` before the data columns. The columns ``gone``
+    of the table end with the write (``replaced_columns.py``).
     """
 
     rows: DataFrame
@@ -71,6 +72,7 @@ class Prepared:
     has_deletes: bool
     named_keys: bool = False
     changes: Survey | None = None
+    gone: frozenset[str] = frozenset()
 
 
 def prepare(

@@ -45,7 +45,7 @@ from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
-from pyhudi.writes.added_columns import check_added, check_analysed, check_replaced
+from pyhudi.writes.added_columns import check_added, check_analysed
 from pyhudi.writes.arrival import NothingArrived, check_columns_stay, receive
 from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.compact_first import compacted_first
@@ -75,6 +75,7 @@ from pyhudi.writes.prepare import (
     prepare_partitions,
     table_schema_after,
 )
+from pyhudi.writes.replaced_columns import redefined
 from pyhudi.writes.retries import Retries, most_retries
 from pyhudi.writes.row_changes import prepare_changes
 from pyhudi.writes.stage import tracked_key, worker_error
@@ -92,7 +93,8 @@ class Request:
 
     ``since`` is the state of the table from which ``df`` was computed, if it was: conflicts count
     from there on. ``changes``: the rows are those of a statement that changes rows.
-    ``epoch``: they are those of a micro-batch.
+    ``epoch``: they are those of a micro-batch. ``redefines``: the columns of ``df`` are the table's
+    from then on.
     """
 
     runtime: Runtime
@@ -100,6 +102,7 @@ class Request:
     options: WriteOptions
     operation: Operation
     intent: Intent
+    redefines: bool = False
     kept: Kept = field(default_factory=Kept)
     groups: GroupLocks | None = None
     since: Timeline | None = None
@@ -136,13 +139,13 @@ def write_table(
             refuse_writes_to(found)
         raw = found.config.raw if found else None
         resolved = resolve_write(options, raw, heeded(intent, session))
-        if found is not None and intent.overwrite is Overwrite.REPLACE:
-            check_replaced(found, own_columns(df.schema), resolved)
+        redefines = intent.overwrite is Overwrite.REPLACE and not resolved.null_for_missing
         intent = settled(intent, resolved, session)
         operation = decide(intent, resolved)
+        redefines &= operation is Operation.INSERT_OVERWRITE_TABLE
         try:
             epoch = None if written_by is None else written_by.epoch(resolved)
-            request = Request(runtime, df, resolved, operation, intent, epoch=epoch)
+            request = Request(runtime, df, resolved, operation, intent, redefines, epoch=epoch)
             if found is not None:
                 refuse_coordination(found.config, resolved, operation)
             table = found or _new_table(storage, request)
@@ -464,7 +467,13 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         return prepare_changes(request.df, table.config, current, options, named, prefix)
     if intent.analysed and current is not None and timeline is not request.since:
         check_analysed(request.df.schema, current)
-    prepared = prepare(request.df, table.config, current, operation, options, named)
+    gone, target = frozenset[str](), current
+    if request.redefines and current is not None:
+        found = redefined(table.config, current, own_columns(request.df.schema))
+        gone, target = found.gone, found.schema
+    prepared = prepare(request.df, table.config, target, operation, options, named)
+    if gone:
+        return replace(prepared, gone=gone)
     check_added(table, timeline, current, prepared.schema)
     if request.epoch is not None:
         check_columns_stay(current, prepared.schema, options, request.epoch)

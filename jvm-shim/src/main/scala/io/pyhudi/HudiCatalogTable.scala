@@ -171,7 +171,7 @@ private[pyhudi] object HudiCatalogTable {
     HudiFilters.told(filters.toSeq.filterNot(_.isInstanceOf[AlwaysTrue]))
 
   /** The table's columns with comments and CHAR lengths, which only the catalog has. */
-  private def commented(actual: StructType, stored: StructType): StructType = {
+  def commented(actual: StructType, stored: StructType): StructType = {
     val known = stored.fields.map(f => f.name -> f).toMap
     StructType(actual.fields.map { field =>
       known.get(field.name)

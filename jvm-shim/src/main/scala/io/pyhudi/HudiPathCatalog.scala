@@ -74,7 +74,8 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
     new HudiReplacedTable(
       called,
       definition(ident, columns, partitions, properties),
-      load(ident, AsOf.Latest))
+      load(ident, AsOf.Latest),
+      () => ())
 
   private def definition(
       ident: Identifier,

@@ -195,12 +195,30 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging wit
     entry(ident) match {
       case Some(stored) if isHudi(properties) =>
         val definition = HudiDefinition(ident, columns, partitions, properties)
-        new HudiReplacedTable(name(), definition, HudiCatalogTable.load(stored, AsOf.Latest))
+        new HudiReplacedTable(
+          name(),
+          definition,
+          HudiCatalogTable.load(stored, AsOf.Latest),
+          () => redefine(stored, definition))
       case _ =>
         throw new HudiAnalysisException(
           s"[CONFIG_ERROR] $ident cannot be replaced by a table of another provider: drop it " +
             "first.",
           "ConfigError")
+    }
+
+  /** The entry gets the table's columns with what the definition says of them; a shared metastore
+    * has them from Python.
+    */
+  private def redefine(stored: CatalogTable, definition: HudiDefinition): Unit =
+    if (HudiMetastore.entry(stored).isEmpty) {
+      val actual = HudiCatalogTable.load(stored, AsOf.Latest).snapshot.shown
+      CatalogEntries.withDefaults(Seq(HudiDataSource.provider, HudiMetastore.provider)) {
+        CatalogEntries.redefine(
+          Compat.activeSession.sessionState.catalog,
+          stored,
+          HudiCatalogTable.commented(actual, definition.annotated))
+      }
     }
 
   // ---- drop

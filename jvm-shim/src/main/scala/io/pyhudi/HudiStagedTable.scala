@@ -5,11 +5,11 @@ import java.util
 import scala.collection.JavaConverters._
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.write._
-import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
 import org.apache.spark.sql.sources.InsertableRelation
 import org.apache.spark.sql.types.StructType
 
@@ -65,11 +65,15 @@ private[pyhudi] class HudiCreatedTable(
     if (made.isEmpty) made = Some(definition.create(target.path, options, adopt = false))
 }
 
-/** An existing table whose rows one commit replaces; until then nothing changes. */
+/** An existing table whose rows and columns one commit replaces; until then nothing changes.
+  *
+  * @param replaced tells the catalog that the table has the columns of the definition
+  */
 private[pyhudi] class HudiReplacedTable(
     catalog: String,
     definition: HudiDefinition,
-    existing: HudiCatalogTable)
+    existing: HudiCatalogTable,
+    replaced: () => Unit)
     extends HudiStagedTable(catalog, definition) {
 
   private var written = false
@@ -78,23 +82,34 @@ private[pyhudi] class HudiReplacedTable(
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
     written = true
-    val target = existing.target
-    new HudiWriteBuilder(
-      target.copy(properties = target.properties ++ definition.userProperties),
-      info,
-      whole = Overwrite.Replace)
+    new HudiWriteBuilder(target, info, whole = Overwrite.Replace)
   }
 
-  override def commitStagedChanges(): Unit =
-    if (!written) {
-      // REPLACE TABLE without AS SELECT leaves an empty table, here with the same columns.
-      def columns(schema: StructType) = schema.map(field => field.name -> field.dataType)
-      if (columns(definition.shown) != columns(existing.snapshot.shown)) {
-        refuse("has other columns than the new definition")
+  override def commitStagedChanges(): Unit = {
+    if (!written) empty()
+    replaced()
+  }
+
+  private def target =
+    existing.target.copy(properties = existing.target.properties ++ definition.userProperties)
+
+  /** REPLACE TABLE without AS SELECT. */
+  private def empty(): Unit = {
+    val before = existing.snapshot.shown.map(field => field.name.toLowerCase -> field).toMap
+    definition.shown.foreach { field =>
+      val kept = before.get(field.name.toLowerCase)
+        .filter(old => CatalogEntries.areOneType(old.dataType, field.dataType))
+      if (kept.fold(true)(_.nullable) != field.nullable) {
+        val (table, said) =
+          if (field.nullable) ("not null", "nullable") else ("nullable", "not null")
+        refuse(
+          s"has or gets the column ${field.name} as $table, the new definition has it as $said")
       }
-      existing.truncateTable()
-      ()
     }
+    val none = Compat.activeSession.createDataFrame(util.List.of[Row](), definition.annotated)
+    val all = Seq("overwrite" -> Overwrite.Replace.name, "filters" -> Nil)
+    HudiOwnReads.write("insert", none, target.place, all)
+  }
 
   override def abortStagedChanges(): Unit = ()
 

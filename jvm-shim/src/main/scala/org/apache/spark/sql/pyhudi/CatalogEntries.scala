@@ -104,12 +104,18 @@ object CatalogEntries {
     val altered =
       CatalogV2Util.applySchemaChanges(entry.schema, changes, entry.provider, "ALTER TABLE")
     // From Spark 4.1 on Spark's own statement has done it.
-    if (catalog.getTableMetadata(entry.identifier).schema != altered) {
-      val data = altered.filterNot(field => entry.partitionColumnNames.contains(field.name))
-      catalog.externalCatalog
-        .alterTableDataSchema(entry.database, entry.identifier.table, StructType(data))
-    }
+    redefine(catalog, entry, altered)
   }
+
+  /** Gives an entry these columns. */
+  def redefine(catalog: SessionCatalog, entry: CatalogTable, columns: StructType): Unit =
+    if (catalog.getTableMetadata(entry.identifier).schema != columns) {
+      val data = columns.filterNot(field => entry.partitionColumnNames.contains(field.name))
+      withoutHiveWarnings {
+        catalog.externalCatalog
+          .alterTableDataSchema(entry.database, entry.identifier.table, StructType(data))
+      }
+    }
 
   /** Who says so: Spark, with the trace, and Hive in this process. */
   private val warners = Seq(
