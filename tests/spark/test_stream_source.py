@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import pyhudi
 from pyhudi.services import clean
-from tests.spark.tables import OPTIONS, TYPE, VERSION, HudiTable, Lake
+from tests.spark.tables import INDEX, OPTIONS, TYPE, VERSION, HudiTable, Lake
 from tests.spark.test_sql import folder_of
 
 pytestmark = pytest.mark.spark
@@ -236,6 +236,33 @@ def changes(rows: Iterable[tuple[Any, ...]]) -> set[tuple[str, int, str | None, 
         found.append((op, (before or after)["id"], *names))
     assert len(set(found)) == len(found)
     return set(found)
+
+
+@pytest.mark.parametrize("kind", [COW, MOR])
+@pytest.mark.parametrize(
+    ("operation", "rows"),
+    [
+        ("insert_overwrite", [(0, "b", 2, "x"), (1, "b", 2, "y")]),
+        ("upsert", [(0, "b", 2, "y"), (1, "b", 2, "x")]),
+    ],
+    ids=["replaced", "moved"],
+)
+def test_a_key_is_not_inserted_a_batch_before_it_is_deleted(
+    lake: Lake, tmp_path: Path, kind: str, operation: str, rows: list[tuple[Any, ...]]
+) -> None:
+    """Whoever applies the changes of each batch in turn would then lose the new row."""
+    table = lake.table(options={**OPTIONS, TYPE: kind, INDEX: "GLOBAL_SIMPLE"})
+    table.write([(0, "a", 1, "x"), (1, "a", 1, "y")])
+    stream = Following(table, tmp_path / "c", {**CDC, "maxFilesPerTrigger": "1"})
+    assert len(stream.run()) == 2
+    table.write(rows, operation)
+    there = {0, 1}
+    for batch in stream.run():
+        for op, _, *images in sorted(batch, key=lambda row: "diu".index(row[0])):
+            key = json.loads(images[0] or images[1])["id"]
+            assert (key in there) is (op != "i"), f"{op} of {key} in {batch}"
+            there ^= {key}
+    assert there == {0, 1}
 
 
 def test_appends_are_the_rows_that_were_inserted(table: HudiTable, tmp_path: Path) -> None:

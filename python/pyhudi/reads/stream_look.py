@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from pyhudi.choices import Order
+from pyhudi.choices import ChangeForm, Order
 from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Action, Instant, InstantTime, State, padded_time
@@ -192,10 +192,17 @@ class StreamLook:
         told = self.timeline.layout == 2 or len({partition for partition, _ in files}) == 1
         return files if files and told else None
 
-    def ahead(self, step: StreamStep) -> Ahead:
-        """What a batch reads to read a step."""
+    def ahead(self, step: StreamStep, form: ChangeForm = ChangeForm.LATEST_STATE) -> Ahead:
+        """What a batch reads to read a step.
+
+        Of change data a commit is not cut if one of its files may have a key's delete and another
+        its insert: in two batches the delete could come last, and would take the new row.
+        """
         loads = [load for commit in step.commits for load in self.files(commit).values()]
-        return Ahead(step.at, loads, len(step.commits) == 1)
+        cuttable = len(step.commits) == 1
+        if form is not ChangeForm.LATEST_STATE:
+            cuttable = cuttable and not _moves_keys(self.metadata(step.commits[0]))
+        return Ahead(step.at, loads, cuttable)
 
     def without(self, hidden: Callable[[Instant], bool]) -> Timeline:
         """The timeline as if the commits for which ``hidden`` is true had not completed."""
@@ -271,9 +278,25 @@ def _files(metadata: CommitMetadata) -> dict[Group, Load]:
     if metadata.operation not in STILL:
         for stat in metadata.stats:
             if stat.path:
-                group = stat.partition_path, stat.file_id
+                group = _group(stat)
                 found[group] = found.get(group, Load()) + _load(stat)
     return found
+
+
+def _moves_keys(metadata: CommitMetadata) -> bool:
+    """Whether a key that a commit deletes in one file group may be inserted in another.
+
+    So it is after an overwrite, and where a row moves to another partition.
+    """
+    stats = [stat for stat in metadata.stats if stat.path]
+    into = {_group(s) for s in stats if s.num_inserts or (s.is_log and s.num_writes)}
+    if metadata.replaced:
+        return bool(into)
+    return any(s.num_deletes and into - {_group(s)} for s in stats)
+
+
+def _group(stat: WriteStat) -> Group:
+    return stat.partition_path, stat.file_id
 
 
 def _load(stat: WriteStat) -> Load:

@@ -228,7 +228,8 @@ class Stream:
         if least is not None:
             end: tuple[InstantTime, int | None] | None = (least, None)
         else:
-            end = admitted(map(found.ahead, self._known_steps(found, steps)), limits)
+            known, form = self._known_steps(found, steps), self.options.change_form
+            end = admitted((found.ahead(step, form) for step in known), limits)
         if end is None:
             return start
         if self._of_each_change:
