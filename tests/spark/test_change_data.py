@@ -8,9 +8,20 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import pyhudi
-from tests.spark.tables import OPTIONS, TYPE, VERSION, HudiTable, Lake, Row, refused
+from tests.spark.tables import (
+    OPTIONS,
+    TYPE,
+    VERSION,
+    ZONE,
+    HudiTable,
+    Lake,
+    Row,
+    refused,
+    settings,
+)
 from tests.spark.test_incremental import BEGIN, KIND, ORDER, changed, row
 
 pytestmark = pytest.mark.spark
@@ -177,6 +188,29 @@ def test_filters_and_columns_reach_the_files(table: HudiTable) -> None:
     assert {r[0] for r in found.select("ts_ms").collect()} == {two, three}
     text = found.where("op = 'd'").select("before.id")._jdf.queryExecution().toString()
     assert "ReadSchema: struct<op:string,before:struct<id:bigint>>" in text, text
+
+
+@pytest.mark.every_line
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_a_time_in_an_image_is_the_one_that_was_written(
+    lake: Lake, spark: SparkSession, zone: str
+) -> None:
+    """To the microsecond, and whatever its offset was: that of New York once had seconds."""
+    kinds = {"new": "timestamp", "old": "timestamp", "plain": "timestamp_ntz"}
+    texts = {
+        "new": "2024-03-10 06:59:59.123456",
+        "old": "1500-01-02 00:00:00.000001Z",
+        "plain": "2024-03-10 02:30:00.000999",
+    }
+    table = lake.table()
+    rows = table.frame([(1, "a", 1, "x")])
+    for name, kind in kinds.items():
+        rows = rows.withColumn(name, F.lit(texts[name]).cast(kind))
+    table.write(rows)
+    with settings(spark, {ZONE: zone}):
+        held = table.df().select(*kinds)
+        image = F.from_json("after", held.schema).alias("image")
+        assert frame(table, form="cdc").select(image).select("image.*").collect() == held.collect()
 
 
 def test_sql_reads_changes_by_name_and_by_path(spark: SparkSession, table: HudiTable) -> None:

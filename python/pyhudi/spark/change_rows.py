@@ -31,17 +31,23 @@ from pyhudi.writes.placement.task_routes import balanced
 
 #: with it Spark 4 takes all texts that come as Arrow for those with 64-bit offsets
 LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
+#: how an image becomes a JSON text; by default Spark cuts times to milliseconds, and in 3.5 the
+#: offsets of old times to minutes
+IMAGE_TEXTS = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 def change_rows(spark: SparkSession, plan: ChangePlan, wanted: SparkSchema) -> DataFrame:
     """The changes in the columns ``wanted``, whose order counts; nothing is read yet."""
     schema = SparkSchema.of_arrow(plan.spec.schema())
     rows = _read(spark, plan, read_changes, schema)
-    options = {"ignoreNullFields": "false"}
     images = {each.name for each in schema.columns if each.is_nested}
     return rows.select(
         *(
-            F.to_json(name, options).alias(name)
+            F.to_json(name, IMAGE_TEXTS).alias(name)
             if name in images and kind == "string"
             else F.col(name)
             for name, kind in wanted.types.items()
