@@ -154,6 +154,18 @@ def test_a_range_that_is_not_one_is_refused(options: Mapping[str, str], said: st
     assert said in str(refused.value)
 
 
+def test_a_range_is_refused_if_rows_do_not_tell_their_commit() -> None:
+    """Else no row of it would pass: the file has no commit time to compare."""
+    world = eventful(9).world
+    path = ".hoodie/hoodie.properties"
+    held = world.storage.read(path)
+    world.storage.replace(path, held + b"\nhoodie.populate.meta.fields=false\n")
+    with pytest.raises(UnsupportedTable, match="no meta fields") as refused:
+        open_listed(world.runtime, world.root, asked(1), {}).rows  # noqa: B018
+    assert BEGIN in str(refused.value)
+    assert open_listed(world.runtime, world.root, asked("earliest"), {}).rows is None
+
+
 def test_a_range_of_a_point_in_time_is_refused() -> None:
     world = eventful(9).world
     with pytest.raises(ConfigError, match="exclude each other"):

@@ -144,7 +144,7 @@ def range_of(options: ReadOptions, config: TableConfig) -> Range | None:
     """The range that a read asks for; None if it is not an incremental one.
 
     ``ConfigError`` for a text that is no time, and for a range that begins after its end;
-    ``UnsupportedTable`` for completion times in table version 6.
+    ``UnsupportedTable`` for completion times in table version 6, and for rows without a commit.
     """
     if options.query_type is not QueryType.INCREMENTAL:
         return None
@@ -166,6 +166,12 @@ def range_of(options: ReadOptions, config: TableConfig) -> Range | None:
             f"time after which it begins, {END} the last time in it: exchange them, or leave the "
             "end out.",
             key=BEGIN,
+        )
+    if begin is not None and not config.populate_meta_fields:
+        raise UnsupportedTable(
+            f"The table {config.name} has no meta fields, which tell the commit of each row, so the "
+            f"rows of a range of commits cannot be told. Leave out {BEGIN} to read all rows.",
+            feature="incremental reads of tables without meta fields",
         )
     return Range(begin, end, order)
 
