@@ -145,6 +145,22 @@ def test_an_avro_type_without_counterpart_names_its_column(avro: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("logical", "avro"),
+    [
+        ("vector", {"type": "fixed", "name": "vector_float_3", "size": 12, "dimension": 3}),
+        ("blob", {"type": "record", "name": "blob", "fields": []}),
+        ("variant", {"type": "record", "name": "variant", "fields": []}),
+    ],
+)
+def test_a_type_of_apache_hudis_own_names_its_column(logical: str, avro: Any) -> None:
+    """As bytes, or a struct of them, a write would declare another column for good."""
+    kind = ["null", {**avro, "logicalType": logical}]
+    for each in (kind, {"type": "array", "items": kind}):
+        with pytest.raises(UnsupportedTable, match=f"Column 'c.*own type {logical}"):
+            schemas.avro_to_spark(avro_of(each))
+
+
+@pytest.mark.parametrize(
     ("spark", "words"),
     [
         ("interval day to second", "the type interval day to second"),

@@ -26,6 +26,9 @@ HIDDEN_COLUMNS = frozenset((*META_COLUMNS, "_hoodie_operation"))
 Json = Any
 _TIMESTAMPS = ("timestamp-millis", "timestamp-micros")
 _LOCAL_TIMESTAMPS = ("local-timestamp-millis", "local-timestamp-micros")
+#: Apache Hudi's own types: to its readers a vector is an array of numbers, and a blob may lie
+#: elsewhere; a schema without the logical type makes plain bytes or a struct of them for good
+_HUDI_TYPES = ("vector", "blob", "variant")
 _PRIMITIVES = {
     "boolean": "boolean",
     "int": "integer",
@@ -124,6 +127,13 @@ def _complex_to_spark(
     avro: Mapping[str, Json], named: dict[str, Json], namespace: str, column: str
 ) -> Json:
     kind, logical = avro["type"], avro.get("logicalType")
+    if logical in _HUDI_TYPES:
+        raise UnsupportedTable(
+            f"Column '{column}' is of Apache Hudi's own type {logical}, which pyhudi does not "
+            "support. Read and write the table with Apache Hudi.",
+            feature=f"type {logical}",
+            column=column,
+        )
     if kind in ("fixed", "enum"):
         _remember(avro, named, namespace)
     if logical == "decimal" and kind in ("bytes", "fixed"):

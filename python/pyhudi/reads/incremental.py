@@ -169,8 +169,8 @@ def range_of(options: ReadOptions, config: TableConfig) -> Range | None:
         )
     if begin is not None and not config.populate_meta_fields:
         raise UnsupportedTable(
-            f"The table {config.name} has no meta fields, which tell the commit of each row, so the "
-            f"rows of a range of commits cannot be told. Leave out {BEGIN} to read all rows.",
+            f"The table {config.name} has no meta fields, which tell the commit of each row, so "
+            f"no row of a range of commits is known. Set {BEGIN} to 'earliest' to read all rows.",
             feature="incremental reads of tables without meta fields",
         )
     return Range(begin, end, order)
