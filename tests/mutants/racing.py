@@ -376,6 +376,12 @@ RACING: Final = (
                     "test_before_the_first_change_columns_are_told_by_names",
                 ),
             ),
+            Mutant(
+                "a column of a new definition has the id of the old one of its name",
+                "redefined_version",
+                ((" - gone", ""),),
+                ("test_a_column_of_a_new_definition_has_an_id_of_its_own",),
+            ),
         ),
     ),
     Guard(

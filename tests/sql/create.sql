@@ -143,6 +143,8 @@ CREATE OR REPLACE TABLE fresh USING pyhudi AS SELECT 'o' AS other, 3 AS id;
 -- o | 3
 
 REPLACE TABLE fresh USING pyhudi AS SELECT id, named_struct('was', other) AS other FROM fresh;
+-- expect rows of fresh
+-- 3 | {"was":"o"}
 
 SELECT id, other.was FROM fresh;
 -- expect rows

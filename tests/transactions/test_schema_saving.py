@@ -27,6 +27,7 @@ from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.conflicts.comparison import Footprint
+from pyhudi.transactions.schema_saving import redefined_version
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.writes.kept import Kept
 from tests.transactions.world import NEVER, World, finish, schema, work
@@ -104,6 +105,24 @@ def test_a_history_begins_with_a_change_and_goes_with_each_commit(world: World) 
     newest = world.memory.read(f"{SCHEMA_FOLDER}/{saved(world)[-1]}").decode()
     ids = [v.version_id for v in parse_history(newest, "newest")]
     assert ids == [int(world.table().timeline().commits[-1].time), int(first), 0]
+
+
+def test_a_column_of_a_new_definition_has_an_id_of_its_own(world: World) -> None:
+    insert(begin(world), "s", "key", "value")
+    for begun, ids in ((False, ["value 7", "key 5"]), (True, ["value 8", "key 5"])):
+        transaction = begin(world)
+        declared = schema("value", "key")
+        history = transaction.keep_history()
+        assert (history.current() is not None) is begun
+        instant, gone = transaction.instant, {"value"}
+        made = redefined_version(history, instant, declared, gone)
+        transaction.inflight(None)
+        transaction.seal(lambda timeout_s: True, ())
+        extra = {SCHEMA_KEY: declared, LATEST_SCHEMA_KEY: made}
+        transaction.commit(CommitMetadata("REPLACE", (), extra), Footprint("replace"))
+        assert columns_of(world) == ids
+        insert(begin(world), "t", "value", "key")
+        assert columns_of(world) == ids
 
 
 @pytest.mark.parametrize("rule", SchemaConflicts)

@@ -15,9 +15,9 @@ from pyspark.sql.types import StructType
 
 from pyhudi.errors import SchemaConflict, TableExists
 from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import Fields, merged_type, typed
 from pyhudi.tables.columns import check_names
+from pyhudi.timeline.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Redefined:
     gone: frozenset[str]
 
 
-def redefined(config: TableConfig, current: SparkSchema, given: StructType) -> Redefined:
+def redefined(table: Table, current: SparkSchema, given: StructType) -> Redefined:
     """What becomes of the columns of ``current``.
 
     ``TableExists`` if a column would end that places or orders rows: the table's properties name
@@ -39,7 +39,7 @@ def redefined(config: TableConfig, current: SparkSchema, given: StructType) -> R
     columns = tuple(
         replace(c, type=typed(c.type, known.get(c.lower_name, c).type)) for c in columns
     )
-    stored = SparkSchema(columns).as_stored(config.name)
+    stored = SparkSchema(columns).as_stored(table.config.name)
     gone = set(known) - set(stored.by_lower_name())
     kept = []
     for column in stored.columns:
@@ -53,11 +53,12 @@ def redefined(config: TableConfig, current: SparkSchema, given: StructType) -> R
             gone.add(column.lower_name)
         check_names(SparkSchema((column,)))
         kept.append(replace(column, nullable=True))
-    _refuse_serving(config, current, gone)
+    _refuse_serving(table, current, gone)
     return Redefined(SparkSchema(tuple(kept)), frozenset(gone))
 
 
-def _refuse_serving(config: TableConfig, current: SparkSchema, gone: set[str]) -> None:
+def _refuse_serving(table: Table, current: SparkSchema, gone: set[str]) -> None:
+    config = table.config
     roles = {
         "the record key": config.record_key_fields,
         "the partition path": config.partition_fields,
@@ -71,5 +72,5 @@ def _refuse_serving(config: TableConfig, current: SparkSchema, gone: set[str]) -
                     f"{config.name} cannot be replaced in place, since {role} uses column "
                     f"'{name}', and the new definition has none of this name and type. Nothing "
                     "was written. Drop the table first.",
-                    path=config.name,
+                    path=table.storage.root,
                 )

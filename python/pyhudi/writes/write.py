@@ -469,7 +469,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         check_analysed(request.df.schema, current)
     gone, target = frozenset[str](), current
     if request.redefines and current is not None:
-        found = redefined(table.config, current, own_columns(request.df.schema))
+        found = redefined(table, current, own_columns(request.df.schema))
         gone, target = found.gone, found.schema
     prepared = prepare(request.df, table.config, target, operation, options, named)
     if gone:
