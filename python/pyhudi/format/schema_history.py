@@ -10,8 +10,8 @@ first. Columns are kept as the JSON that was read, so the same text is written a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyhudi.format.corruption import corrupt
@@ -41,6 +41,11 @@ class SchemaVersion:
     def has_columns_of(self, other: SchemaVersion) -> bool:
         """Whether both give the columns of a file the same ids and types."""
         return (self.fields, self.max_column_id) == (other.fields, other.max_column_id)
+
+    def only(self, names: Container[str]) -> SchemaVersion:
+        """The columns with these names, in lower case; the ids of the others stay taken."""
+        kept = tuple(field for field in self.fields if field["name"].lower() in names)
+        return replace(self, fields=kept)
 
     def paths(self) -> Iterator[tuple[int, str]]:
         """(id, dotted name) of every column and field."""

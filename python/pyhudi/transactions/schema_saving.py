@@ -93,10 +93,7 @@ def redefined_version(
     assert table is not None, "columns can only end in a table that has some"
     before = began.current() or began.first_version(table)
     stay = (table.by_lower_name().keys() | HIDDEN_COLUMNS) - gone
-    fields = tuple(field for field in before.fields if field["name"].lower() in stay)
-    columns = identified(
-        SparkSchema.of_avro(json.loads(declaration)), replace(before, fields=fields)
-    )
+    columns = identified(SparkSchema.of_avro(json.loads(declaration)), before.only(stay))
     return render_version(version_of(columns, int(instant), before, began.timeline.layout))
 
 
