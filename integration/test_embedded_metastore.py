@@ -88,6 +88,32 @@ def test_an_alter_changes_the_columns_and_comments_of_the_entry(session: SparkPe
     ]  # fmt: skip
 
 
+def test_a_definition_that_replaces_columns_changes_those_of_the_entry(
+    session: SparkPeer,
+) -> None:
+    place = "using pyhudi partitioned by (city)"
+    session.sql(
+        f"create table fares (id int, fare double comment 'in euros', city string) {place} "
+        "tblproperties (primaryKey = 'id')"
+    )
+    said = len(session.log.read_text())
+    session.sql(
+        "create or replace table fares (fare array<string> comment 'a list', id int, "
+        f"code char(4), city string) {place}"
+    )
+    session.sql("insert into fares values (array('a'), 1, 'x', 'Oslo')")
+    session.sql(
+        f"create or replace table fares {place} as select id, fare[0] as tip, city from fares"
+    )
+
+    assert "HiveException" not in session.log.read_text()[said:]
+    assert columns(session, "fares") == {"id": "NULL", "tip": "NULL", "city": "NULL"}
+    ((*_, entry),) = session.texts("show table extended like 'fares'")
+    schema = [line.split()[1] for line in entry.splitlines() if line.startswith(" |-- ")]
+    assert schema == ["id:", "tip:", "city:"]
+    assert session.texts("select * from fares") == [["1", "a", "Oslo"]]
+
+
 @pytest.mark.parametrize("made", ["by the stream", "before"])
 def test_each_batch_of_a_stream_is_once_in_the_table_of_its_name(
     session: SparkPeer, tmp_path: Path, made: str
