@@ -18,6 +18,10 @@ _REPLACE: Final = (
     " or df.writeTo(table).overwrite(condition)"
 )
 _COLUMNS: Final = "To change columns use ALTER TABLE, or write to a new table"
+_REDEFINE: Final = (
+    "saveAsTable in mode overwrite and df.writeTo(table).createOrReplace() replace the columns with "
+    "the rows, without an option; to change some of them use ALTER TABLE"
+)
 _BATCH: Final = "In foreachBatch each batch is written once without an option"
 _BRANCH: Final = "A Hudi table has no branches: use a separate table"
 _JUDGED: Final = "hoodie.write.concurrency.mode says how the writers of a table share it"
@@ -29,7 +33,7 @@ _FOREIGN: Final[Mapping[str, tuple[str | None, str]]] = {
     "replacewhere": (None, _REPLACE),
     "replaceon": (None, _REPLACE),
     "replaceusing": (None, _REPLACE),
-    "overwriteschema": ("false", _COLUMNS),
+    "overwriteschema": ("false", _REDEFINE),
     "mergeschema": ("true", _COLUMNS),
     "txnappid": (None, _BATCH),
     "txnversion": (None, _BATCH),

@@ -99,9 +99,12 @@ def test_columns_that_place_or_order_rows_stay(
 
 
 @pytest.mark.every_line
-@pytest.mark.parametrize("api", ["saveAsTable", "createOrReplace"])
+@pytest.mark.parametrize("api", ["saveAsTable", "createOrReplace", "path"])
 def test_frames_replace_columns_too(spark: SparkSession, lake: Lake, name: str, api: str) -> None:
-    spark.range(3).select("id", F.lit("a").alias("note")).write.format("pyhudi").saveAsTable(name)
+    if api == "path":
+        name = f"pyhudi.`{lake.folder}/t`"
+    old = spark.range(3).select("id", F.lit("a").alias("note"))
+    old.writeTo(name).using("pyhudi").create()
     rows = spark.range(2).select("id", F.lit(1.5).alias("price"))
     if api == "saveAsTable":
         rows.write.format("pyhudi").mode("overwrite").saveAsTable(name)
