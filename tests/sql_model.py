@@ -193,6 +193,11 @@ class Model:
 
     # ---- columns
 
+    def redefined(self, columns: Sequence[Column], batch: Sequence[Row]) -> Model:
+        """CREATE OR REPLACE TABLE: the rows and the columns are those of the definition."""
+        new = replace(self, columns=tuple(columns), by_ids=True)
+        return new.overwritten(batch, None)
+
     def added(self, path: str, kind: str, after: str | None) -> Model:
         """ADD COLUMN at the end, at the beginning ("") or after another."""
         *structs, name = path.split(".")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.sql_domains import NAMES
 from tests.sql_draws import (
+    PLAIN,
     Chance,
     Made,
     assigned,
     assignments,
     clear,
     condition,
+    draw_kind,
     draw_rows,
     named,
     simple_condition,
@@ -19,7 +22,7 @@ from tests.sql_draws import (
 from tests.sql_expressions import ALWAYS, Expression, both, column, compare
 from tests.sql_model import LEFT, MATCHED, NEW, Clause, Model, merged
 from tests.sql_query_draws import largest, queried, self_query
-from tests.sql_values import Row, is_simple, literal, values_clause
+from tests.sql_values import WIDER, Column, Row, is_simple, literal, values_clause
 
 
 def insert(chance: Chance, model: Model) -> Made:
@@ -98,6 +101,35 @@ def discard(chance: Chance, model: Model) -> Made:
         return Made("truncate table {t}", lambda: model.overwritten([], None))
     form = chance.one(("alter table {t} drop partition", "truncate table {t} partition"))
     return Made(f"{form} ({_spec(model, path)})", lambda: model.overwritten([], [path]))
+
+
+def redefine(chance: Chance, model: Model) -> Made:
+    """CREATE OR REPLACE TABLE of other columns; those of the key, partitions and order stay."""
+    of, last = model.definition, model.definition.partitions
+    kept = [each for each in model.columns if each.name in of.fixed or chance.once_in(2)]
+    fresh = [_redrawn(chance, model, name) for name in chance.some(NAMES, 2)]
+    columns = {each.name: each for each in (*kept, *fresh) if each.name not in of.fixed}
+    columns |= {each.name: each for each in model.columns if each.name in of.fixed}
+    order = chance.some(tuple(columns), len(columns), len(columns))
+    chosen = [columns[name] for name in sorted(order, key=lambda name: name in last)]
+    chosen[len(chosen) - len(last) :] = [columns[name] for name in last]
+    new = replace(model, columns=tuple(chosen), rows=())
+    rows = clear(new, draw_rows(chance, new, 4), fresh=True)
+    parts = f" partitioned by ({', '.join(last)})" if last else ""
+    sql = (
+        f"create or replace table {{t}} using pyhudi{parts} as "
+        f"select * from {values_clause(rows, chosen)} as v({named(new.names)})"
+    )
+    return Made(sql, lambda: model.redefined(chosen, rows))
+
+
+def _redrawn(chance: Chance, model: Model, name: str) -> Column:
+    """A column of this name whose type does not fit that of the table's, so it is another one."""
+    old = dict(zip(model.names, model.columns, strict=True)).get(name)
+    if old is None:
+        return Column(name, draw_kind(chance))
+    flat = is_simple(old.kind)
+    return Column(name, f"array<{chance.one(PLAIN)}>" if flat else chance.one(tuple(WIDER)))
 
 
 # ---- UPDATE, DELETE, MERGE

@@ -30,7 +30,7 @@ from tests.sql_expressions import Expression
 from tests.sql_frame_draws import append, remove
 from tests.sql_model import Definition, Model
 from tests.sql_query_draws import queried
-from tests.sql_row_draws import copy, delete, discard, insert, merge, overwrite, update
+from tests.sql_row_draws import copy, delete, discard, insert, merge, overwrite, redefine, update
 from tests.sql_service_draws import serve
 from tests.sql_values import Column, quoted, sql_type
 
@@ -173,9 +173,9 @@ def _probe(chance: Chance, model: Model) -> Expression:
     return queried(chance, model, "t") if chance.once_in(4) else condition(chance, model, "t")
 
 
-_BY_IDS: tuple[Maker, ...] = (rename, drop, move)
+_BY_IDS: tuple[Maker, ...] = (rename, drop, move, redefine)
 _FIRST: tuple[Maker, ...] = (insert, insert, insert, append, overwrite, merge, add, rename)
 _KINDS: tuple[Maker, ...] = (
     *(update, merge, delete) * 4, *(insert,) * 4, *(copy, overwrite, discard),
-    *(append, append, remove), *(add, rename, drop, move, widen),
+    *(append, append, remove), *(add, rename, drop, move, widen, redefine),
 )  # fmt: skip

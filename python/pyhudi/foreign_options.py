@@ -19,8 +19,8 @@ _REPLACE: Final = (
 )
 _COLUMNS: Final = "To change columns use ALTER TABLE, or write to a new table"
 _REDEFINE: Final = (
-    "saveAsTable in mode overwrite and df.writeTo(table).createOrReplace() replace the columns with "
-    "the rows, without an option; to change some of them use ALTER TABLE"
+    "saveAsTable in mode overwrite and df.writeTo(table).createOrReplace() replace the columns "
+    "with the rows, without an option; to change some of them use ALTER TABLE"
 )
 _BATCH: Final = "In foreachBatch each batch is written once without an option"
 _BRANCH: Final = "A Hudi table has no branches: use a separate table"

@@ -18,6 +18,7 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.widening import Fields, merged_type, typed
 from pyhudi.tables.columns import check_names
 from pyhudi.timeline.table import Table
+from pyhudi.writes.fitted import loose
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ def redefined(table: Table, current: SparkSchema, given: StructType) -> Redefine
     it.
     """
     known = current.by_lower_name()
-    columns = SparkSchema.parse(json.loads(given.json())).columns
+    # As in CREATE TABLE AS SELECT: a query that gives no nulls does not say that none may come.
+    columns = SparkSchema.parse(json.loads(loose(given).json())).columns
     columns = tuple(
         replace(c, type=typed(c.type, known.get(c.lower_name, c).type)) for c in columns
     )
@@ -52,7 +54,7 @@ def redefined(table: Table, current: SparkSchema, given: StructType) -> Redefine
         except SchemaConflict:
             gone.add(column.lower_name)
         check_names(SparkSchema((column,)))
-        kept.append(replace(column, nullable=True))
+        kept.append(column)
     _refuse_serving(table, current, gone)
     return Redefined(SparkSchema(tuple(kept)), frozenset(gone))
 

@@ -99,11 +99,9 @@ private[pyhudi] class HudiReplacedTable(
     definition.shown.foreach { field =>
       val kept = before.get(field.name.toLowerCase)
         .filter(old => CatalogEntries.areOneType(old.dataType, field.dataType))
-      if (kept.fold(true)(_.nullable) != field.nullable) {
-        val (table, said) =
-          if (field.nullable) ("not null", "nullable") else ("nullable", "not null")
+      if (!CatalogEntries.haveSameNulls(kept, field)) {
         refuse(
-          s"has or gets the column ${field.name} as $table, the new definition has it as $said")
+          s"does not say NOT NULL of column ${field.name}, or parts of it, as the new definition does")
       }
     }
     val none = Compat.activeSession.createDataFrame(util.List.of[Row](), definition.annotated)

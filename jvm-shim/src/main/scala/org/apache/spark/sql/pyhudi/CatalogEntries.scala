@@ -36,6 +36,21 @@ object CatalogEntries {
   def areOneType(one: DataType, other: DataType): Boolean =
     DataType.equalsIgnoreNullability(one, other)
 
+  /** Whether a column says NOT NULL, of itself and inside, where the `old` one does; a new column
+    * says it nowhere.
+    */
+  def haveSameNulls(old: Option[StructField], field: StructField): Boolean =
+    old.fold(nulls(field).forall(identity))(nulls(_) == nulls(field))
+
+  private def nulls(field: StructField): Seq[Boolean] = field.nullable +: nulls(field.dataType)
+
+  private def nulls(kind: DataType): Seq[Boolean] = kind match {
+    case struct: StructType => struct.fields.toSeq.flatMap(nulls(_: StructField))
+    case array: ArrayType => array.containsNull +: nulls(array.elementType)
+    case map: MapType => map.valueContainsNull +: (nulls(map.keyType) ++ nulls(map.valueType))
+    case _ => Nil
+  }
+
   /** Refuses a default `collation` of a table, which new columns would lose. */
   def requirePlain(table: String, collation: String): Unit =
     if (isReserved("collation") && !collation.equalsIgnoreCase("UTF8_BINARY")) {
