@@ -100,8 +100,8 @@ private[pyhudi] class HudiReplacedTable(
       val kept = before.get(field.name.toLowerCase)
         .filter(old => CatalogEntries.areOneType(old.dataType, field.dataType))
       if (!CatalogEntries.haveSameNulls(kept, field)) {
-        refuse(
-          s"does not say NOT NULL of column ${field.name}, or parts of it, as the new definition does")
+        val column = s"column ${field.name}, or parts of it"
+        refuse(s"does not say NOT NULL of $column, as the new definition does")
       }
     }
     val none = Compat.activeSession.createDataFrame(util.List.of[Row](), definition.annotated)
