@@ -297,15 +297,16 @@ def test_save_as_table_does_not_change_the_partitioning_silently(
     assert len(rows(spark)) == 2
 
 
-def test_replace_table_without_rows_empties_a_table_of_these_columns(
-    spark: SparkSession, trips: str
+def test_replace_table_without_rows_replaces_all_by_none(
+    spark: SparkSession, planner: FakePlanner, trips: str
 ) -> None:
-    said = "USING pyhudi PARTITIONED BY (day)"
-    with pytest.raises(AnalysisException, match=r"\[TABLE_EXISTS\].*has other columns"):
-        spark.sql(f"REPLACE TABLE trips (id BIGINT, day STRING) {said}")
+    with pytest.raises(AnalysisException, match=r"\[TABLE_EXISTS\].*partitioned by \(day\)"):
+        spark.sql("REPLACE TABLE trips (id BIGINT, day STRING) USING pyhudi PARTITIONED BY (id)")
     assert len(rows(spark)) == 2
-    spark.sql(f"REPLACE TABLE trips (id BIGINT, fare DOUBLE, day STRING) {said}")
+    spark.sql("REPLACE TABLE trips (id BIGINT, day STRING) USING pyhudi PARTITIONED BY (day)")
     assert rows(spark) == []
+    asked = planner.named("insert")[-1]
+    assert (asked["overwrite"], asked["filters"]) == ("replace", ())
 
 
 # ---- time travel
