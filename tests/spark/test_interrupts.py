@@ -106,10 +106,12 @@ def test_ctrl_c_cancels_a_write_wherever_it_is_and_leaves_a_program_that_works(
     assert done.returncode == 0, done.stderr
     first, rows = done.stdout.splitlines()[-2:]
     *interrupts, left, pending = json.loads(first)
-    for told, seconds in interrupts:
+    # On a busy machine the last write may have its lock, and commit, before it is cancelled.
+    late = interrupts[-1][0].startswith("KeyboardInterrupt: The write was committed as")
+    for told, seconds in interrupts[:-1] if late else interrupts:
         assert told.startswith("KeyboardInterrupt: The statement was cancelled. Nothing"), told
         assert seconds < 240, "it waited for the rows"
-    assert (left, pending) == (3, [])
+    assert (left, pending) == (5 if late else 3, [])
     assert rows == "5"
     assert "Py4J" not in done.stderr
     assert "failed to abort" not in done.stderr
