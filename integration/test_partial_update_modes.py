@@ -1,9 +1,10 @@
-"""Tables of Apache Hudi's payload classes for partial updates: null, or a value that the source did
-not have, takes what the row below has.
+"""Tables of Apache Hudi's payload classes for partial updates and for change data: null, or a value
+that the source did not have, takes what the row below has; a column marks deletes.
 
 After each write of Apache Hudi pyhudi reads what Hudi reads; so it does by filters, of earlier
-times, of some columns, and after a compaction of either side. hudi-rs reads the same of null, and
-takes a value that is marked as unavailable for any other.
+times, of some columns, and after a compaction of either side. If both write in turn, the rows are
+those of a table that Hudi writes alone. hudi-rs reads the same of null, and takes a value that is
+marked as unavailable for any other.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import pytest
 
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
-from integration.peers.process import PeerError
 from integration.test_change_data import HUDI, serve
 from integration.test_incremental import DS, READ, options
 from pyhudi.storage.local import LocalStorage
@@ -29,45 +29,61 @@ Row = tuple[Any, ...]
 
 
 class Kind:
-    """A payload class: the names of its ordering and delete columns, and what stands for none."""
+    """A payload class: the names of its ordering and delete columns, what stands for none, and
+    what the delete column has in a delete, if anything."""
 
-    def __init__(self, payload: str, lsn: str, op: str, none: str | None) -> None:
-        self.payload, self.lsn, self.none = payload, lsn, none
-        self.names = ("id", "a", "b", "n", lsn, op, "w", "p")
+    def __init__(
+        self, payload: str, lsn: str, op: str, none: str | None, deletes: str | None = None
+    ) -> None:
+        self.payload, self.lsn, self.none, self.deletes = payload, lsn, none, deletes
+        self.names = ("id", "a", "b", "n", lsn, op, "w", "_event_bin_file", "p")
 
 
 DEFAULTS = Kind("OverwriteNonDefaultsWithLatestAvroPayload", "ts", "op", None)
 PARTIAL = Kind("PartialUpdateAvroPayload", "ts", "op", None)
 POSTGRES = Kind(
-    "debezium.PostgresDebeziumAvroPayload", "_event_lsn", "_change_operation_type", NONE
+    "debezium.PostgresDebeziumAvroPayload", "_event_lsn", "_change_operation_type", NONE, "d"
 )
+MYSQL = Kind("debezium.MySqlDebeziumAvroPayload", "_event_pos", "_change_operation_type", None, "d")
+DMS = Kind("AWSDmsAvroPayload", "ts", "Op", None, "D")
 
 
 class Fleet:
-    """A table that Apache Hudi writes and pyhudi reads."""
+    """A table that Apache Hudi or pyhudi writes and all read; ``merges``: it is merge-on-read."""
 
     def __init__(
-        self, peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, path: Path, kind: Kind
+        self,
+        peers: Callable[[str], SparkPeer],
+        hudi_rs: HudiRs,
+        path: Path,
+        kind: Kind,
+        merges: bool = True,
     ) -> None:
         self.hudi, self.pyhudi, self.path, self.kind = peers(HUDI), peers("pyhudi"), path, kind
-        self.hudi_rs = hudi_rs if kind.none is None else None
+        # hudi-rs takes a marked value for any other, and one ordering column at most.
+        serves = kind is not MYSQL and (kind.none is None or not merges)
+        self.hudi_rs = hudi_rs if serves else None
         self.given = options(9, "upsert") | {
-            DS + "table.type": "MERGE_ON_READ",
+            DS + "table.type": "MERGE_ON_READ" if merges else "COPY_ON_WRITE",
             DS + "payload.class": MODEL + kind.payload,
             DS + "precombine.field": kind.lsn,
             "hoodie.compact.inline": "false",
         }
+        if kind is MYSQL:
+            self.given[DS + "precombine.field"] = "_event_bin_file,_event_pos"
         self.states: dict[str, list[Row]] = {}
 
-    def write(self, *rows: Row) -> None:
+    def write(self, *rows: Row, by: SparkPeer | None = None) -> None:
         """Rows of id, a, b, n, the ordering value and the operation; b comes as bytes, too."""
         texts = pa.string()
         kinds = pa.int64(), texts, texts, pa.int64(), pa.int64(), texts, pa.binary()
         columns = zip(*((*row, row[2] and row[2].encode()) for row in rows), strict=True)
         made = [pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
-        table = pa.table([*made, pa.array(["x"] * len(rows))], list(self.kind.names))
+        made += [pa.array([text] * len(rows)) for text in ("f", "x")]
+        table = pa.table(made, list(self.kind.names))
         exists = (self.path / ".hoodie").exists()
-        self.hudi.write(self.path, table, self.given, "append" if exists else "overwrite")
+        mode = "append" if exists else "overwrite"
+        (by or self.hudi).write(self.path, table, self.given, mode)
         self.check()
 
     def check(self) -> list[Row]:
@@ -145,10 +161,77 @@ def test_values_that_stand_for_none_come_from_the_row_below(
     assert told[1][1:4] == ("A1", "B1", 1 if none is None else None)
     assert told[6][1] == "A6"
     fleet.check_past()
-    with pytest.raises(PeerError, match="cannot be written: merging by"):
-        fleet.pyhudi.sql(f"delete from pyhudi.`{fleet.path}` where id = 1")
     serve(peers, who, fleet.path, "compact")
     assert fleet.check() == rows
     table = open_table(LocalStorage(str(fleet.path)))
     assert not any(each.logs for each in table.view(table.timeline()).slices())
     fleet.write((1, none, "BB1", 11, 60, "u"))
+
+
+def cells() -> list[Any]:
+    """Each payload class with both table types; `make test` runs two of them."""
+    found = [
+        (kind, merges)
+        for kind in (PARTIAL, DEFAULTS, POSTGRES, MYSQL, DMS)
+        for merges in (True, False)
+    ]
+    sample = ((PARTIAL, True), (POSTGRES, False))
+    return [
+        pytest.param(*each, marks=() if each in sample else pytest.mark.matrix) for each in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "merges"),
+    cells(),
+    ids=lambda each: each.payload.split(".")[-1] if isinstance(each, Kind) else str(each),
+)
+def test_both_engines_write_what_apache_hudi_writes_alone(
+    peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path, kind: Kind, merges: bool
+) -> None:
+    both = Fleet(peers, hudi_rs, tmp_path / "both", kind, merges)
+    alone = Fleet(peers, hudi_rs, tmp_path / "alone", kind, merges)
+    none, gone = kind.none, kind.deletes or "u"
+    first: list[Row] = [(i, f"a{i}", f"b{i}", i, 10, "c") for i in range(6)]
+    batches: list[list[Row]] = [
+        [*first, (6, none, "b6", None, 10, "c")],
+        [(1, none, "B1", None, 20, "u"), (2, "A2", none, 22, 20, "u"), (0, "A", none, 1, 5, gone)],
+        [(1, "A1", none, None, 30, "u"), (3, none, none, None, 5, "u"), (5, none, "x", 1, 9, gone)],
+        [(2, none, none, 5, 15, "u"), (4, none, "B4", None, 10, "u"), (5, "a", "b", 2, 50, "c")],
+        [(6, "A6", "B6", 66, 5, "u"), (7, none, "B7", None, 10, "c"), (4, none, "x", 1, 9, gone)],
+        [(7, "A7", none, 7, 11, "u"), (1, none, none, 8, 31, "u"), (0, "A", "B", 1, 60, "c")],
+        [(7, none, none, 7, 12, gone), (3, "A3", "B3", 8, 31, "u")],
+    ]
+    for at, batch in enumerate(batches):
+        both.write(*batch, by=both.hudi if at % 2 else both.pyhudi)
+        alone.write(*batch)
+        assert values(both) == values(alone), at
+    assert merging(both) == merging(alone)
+    if merges:
+        rows = both.check()
+        serve(peers, HUDI, both.path, "compact")
+        assert both.check() == rows
+    both.pyhudi.sql(f"update pyhudi.`{both.path}` set n = null, a = 'set' where id < 3")
+    both.pyhudi.sql(f"delete from pyhudi.`{both.path}` where id = 3")
+    told = {row[0]: row for row in both.check()}
+    assert {row[1:4:2] for key, row in told.items() if key < 3} == {("set", None)}
+    assert 3 not in told
+    both.write((1, none, "B", 9, 70, "u"), (2, none, none, None, 70, gone))
+    told = {row[0]: row for row in both.check()}
+    assert told[1][1:4] == (
+        "set" if none is not None or kind in (PARTIAL, DEFAULTS) else None,
+        "B",
+        9,
+    )
+
+
+def values(fleet: Fleet) -> list[Row]:
+    """The rows without the time of their commit."""
+    return [row[:-1] for row in fleet.check()]
+
+
+def merging(fleet: Fleet) -> dict[str, str]:
+    """What the properties of a table say of merging."""
+    raw = open_table(LocalStorage(str(fleet.path))).config.raw
+    words = ("merge", "payload", "partial.update", "ordering")
+    return {key: text for key, text in raw.items() if any(word in key for word in words)}

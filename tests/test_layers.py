@@ -25,6 +25,7 @@ LAYERS = {
     "choices": 2,
     "foreign_options": 2,
     "hudi_keys": 2,
+    "payloads": 2,
     "option": 3,
     "lock_options": 4,
     "option_tables": 5,

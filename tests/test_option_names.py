@@ -96,11 +96,11 @@ def test_names_that_others_choose_pass_with_the_warning() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "instead"),
     [
-        ("hoodie.payload.delete.field", "op", "_hoodie_is_deleted"),
+        ("hoodie.payload.delete.condition", "op = 'd'", "_hoodie_is_deleted"),
         ("hoodie.precommit.validators", "com.acme.NoNulls", "Check the rows before"),
         ("hoodie.static.overwrite.partition.paths", "a,b", "OVERWRITE t PARTITION"),
         ("hoodie.write.commit.callback.class", "com.acme.Tell", "pyhudi.on_commit"),
-        ("hoodie.record.merge.property.hoodie.payload.delete.field", "op", "does not do"),
+        ("hoodie.record.merge.property.com.acme.rule", "op", "does not do"),
         ("hoodie.index.class", "com.acme.Index", "does not support"),
         (
             "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",

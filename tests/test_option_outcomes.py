@@ -19,6 +19,7 @@ from pyhudi.index.kinds import kind_of
 from pyhudi.locks.dynamodb import DynamoTable
 from pyhudi.locks.open import LockOpener, zookeeper_place
 from pyhudi.option_tables import READ_TABLE, WRITE_TABLE
+from pyhudi.payloads import DELETE_FIELD, DELETE_MARKER, PARTIAL_UPDATE
 from pyhudi.services.archiver import rules_of
 from pyhudi.services.clean import retention_of
 from pyhudi.services.clustering_schedule import rules_of as clustering_rules
@@ -52,6 +53,7 @@ BY_TIME = {
 }
 SCALAR = {**BY_TIME, KEYGEN + "timestamp.type": "SCALAR"}
 PARTED = {**KEYED, DS + "partitionpath.field": "city"}
+FILLS = {**KEYED, PARTIAL_UPDATE: "FILL_UNAVAILABLE"}
 LOGGED = {**KEYED, "hoodie.table.cdc.enabled": "true"}
 CALLS = {CALLBACK + "on": "true", CALLBACK + "http.url": "https://a/b"}
 BY_COLUMN = {"hoodie.clustering.plan.strategy.sort.columns": "id"}
@@ -131,6 +133,11 @@ OUTCOMES: Mapping[str, tuple[Mapping[str, str], str | None, str | None, Probe]] 
     "merge_mode": (
         {**KEYED, "preCombineField": "at"}, "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", made,
     ),
+    "payload_class": (KEYED, "org.acme.Payload", None, made),
+    "partial_updates": (KEYED, "IGNORE_DEFAULTS", None, made),
+    "unavailable_value": (FILLS, "?", "none", made),
+    "delete_field": ({**KEYED, DELETE_MARKER: "D"}, "city", "at", made),
+    "delete_marker": ({**KEYED, DELETE_FIELD: "city"}, "D", "d", made),
     "key_generator": (PARTED, "COMPLEX", "SIMPLE", made),
     "hive_style": (PARTED, "true", "false", made),
     "url_encode": (PARTED, "true", "false", made),

@@ -56,6 +56,11 @@ class DuplicatePolicy(str, Enum):
     FAIL = "fail"
 
 
+class PartialUpdates(str, Enum):
+    IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
+    FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
+
+
 class OverwriteMode(str, Enum):
     STATIC = "static"
     DYNAMIC = "dynamic"

@@ -53,6 +53,7 @@ from pyhudi.option_tables import (
     ReadOptions,
     WriteOptions,
 )
+from pyhudi.payloads import properties_of
 
 __all__ = [
     "BillingMode", "BloomType", "Codec", "ConcurrencyMode", "DuplicatePolicy", "FailedWrites",
@@ -90,7 +91,7 @@ _QUERY_TYPE = _READ_KEYS[AS_RO_TABLE]
 _ALWAYS_RECORDED = frozenset(
     {
         "record_key_fields", "partition_fields", "ordering_fields", "hive_style", "url_encode",
-        "change_logs",
+        "change_logs", "partial_updates", "delete_field", "delete_marker",
     }
 )  # fmt: skip
 
@@ -383,7 +384,9 @@ def _sort(rows: Mapping[str, Option], source: Mapping[str, str]) -> _Given:
         if low == AS_RO_TABLE and str(text).strip().lower() == "false" and len(types) > 1:
             continue  # Hive sync says it of each table; a read may ask for a range all the same
         if (row := rows.get(low)) is not None:
-            _add(given.found, row, key, str(text))
+            several = properties_of(str(text)) if row.name == "merge_mode" else {}
+            for name, value in (several or {low: str(text)}).items():
+                _add(given.found, rows[name], key, value)
         elif not low.startswith("hoodie."):
             given.other[key] = text
         elif low in _WRITE_KEYS or low in _READ_KEYS or low in FIXED_READS:

@@ -25,9 +25,6 @@ FIXED: Final[Mapping[str, tuple[str, bool]]] = {
     "hoodie.index.bucket.engine": ("simple", True),
     "hoodie.bucket.index.partition.expressions": ("", True),
     "hoodie.merge.allow.duplicate.on.inserts": ("true", True),
-    "hoodie.table.partial.update.mode": ("", True),
-    "hoodie.payload.delete.field": ("", True),
-    "hoodie.payload.delete.marker": ("", True),
     "hoodie.payload.delete.condition": ("", True),
     "hoodie.precommit.validators": ("", True),
     "hoodie.prewrite.validators": ("", True),
@@ -61,8 +58,6 @@ _VALIDATORS: Final = "Check the rows before the write: nothing would check them 
 INSTEAD: Final[Mapping[str, str]] = {
     "hoodie.merge.allow.duplicate.on.inserts": "To keep one row of a key use operation upsert, or "
     "set hoodie.datasource.insert.dup.policy to drop or fail.",
-    "hoodie.payload.delete.field": _DELETES,
-    "hoodie.payload.delete.marker": _DELETES,
     "hoodie.payload.delete.condition": _DELETES,
     "hoodie.precommit.validators": _VALIDATORS,
     "hoodie.prewrite.validators": _VALIDATORS,

@@ -31,6 +31,7 @@ from pyhudi.choices import (
     Operation,
     Order,
     OverwriteMode,
+    PartialUpdates,
     QueryType,
     SchemaConflicts,
     SortMode,
@@ -42,6 +43,13 @@ from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
 from pyhudi.lock_options import LOCK_TABLE, LockOptions
 from pyhudi.option import Scope, option, rows_of
+from pyhudi.payloads import (
+    DELETE_FIELD,
+    DELETE_MARKER,
+    LEGACY,
+    PARTIAL_UPDATE,
+    UNAVAILABLE,
+)
 
 T, W, S = Scope.TABLE, Scope.WRITER, Scope.SESSION
 MB = 1 << 20
@@ -94,6 +102,18 @@ class WriteOptions:
         "hoodie.write.record.merge.mode", "recordMergeMode", DS + "payload.class", "payloadClass",
         "hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id",
         "hoodie.write.record.merge.strategy.id", DS + "record.merger.strategy")
+    payload_class: str | None = option(None, LEGACY, T,
+        "The payload class that a table of version 9 was made for; the options beside it say more.")
+    partial_updates: PartialUpdates | None = option(None, PARTIAL_UPDATE, T,
+        "Which values of a row leave the old value: null, or those that a source marks as unknown.")
+    unavailable_value: str | None = option(None, UNAVAILABLE, T,
+        "With FILL_UNAVAILABLE: the text that stands for a value that the source did not have.",
+        "hoodie.write.partial.update.unavailable.value")
+    delete_field: str | None = option(None, DELETE_FIELD, T,
+        "A column that says which rows are deletes, as change data has; beside the marker below.",
+        "hoodie.payload.delete.field")
+    delete_marker: str | None = option(None, DELETE_MARKER, T,
+        "The text in that column which marks a row as a delete.", "hoodie.payload.delete.marker")
     key_generator: KeyGenerator | None = option(None, DS + "keygenerator.type", T,
         "How key and partition path are made; inferred from the number of fields.",
         DS + "keygenerator.class", "hoodie.table.keygenerator.type",

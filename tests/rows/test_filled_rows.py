@@ -20,11 +20,11 @@ from pyhudi.format.log_blocks import BlockType, avro_content
 from pyhudi.rows import slice_merge
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_parts import parts_of
-from pyhudi.rows.log_spec import Filled, MergeSpec
+from pyhudi.rows.log_spec import MergeSpec
 from pyhudi.rows.partial_rows import whole_rows
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
-from pyhudi.rows.spec import KEY_COLUMN
+from pyhudi.rows.spec import KEY_COLUMN, Filled
 from tests.format.test_delete_block import wrapped
 from tests.rows import logs
 from tests.rows.logs import LOG, T1, T2, avro_block, delete_block, positions

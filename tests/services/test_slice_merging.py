@@ -8,9 +8,10 @@ import pytest
 
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
-from pyhudi.rows.log_spec import CountedInstants, Filled
-from pyhudi.rows.spec import FileSystemSpec
-from pyhudi.services.slice_merging import UNAVAILABLE, merge_spec, unfollowed, unmergeable
+from pyhudi.payloads import UNAVAILABLE
+from pyhudi.rows.log_spec import CountedInstants
+from pyhudi.rows.spec import FileSystemSpec, Filled
+from pyhudi.services.slice_merging import merge_spec, unfollowed, unmergeable
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 from tests import golden_tables

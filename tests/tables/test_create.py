@@ -372,3 +372,107 @@ def test_in_a_table_with_both_the_zone_of_both_sides_holds_as_in_hudi() -> None:
     found = timestamp_format(resolve_write({**BY_TIME, **zones}))
     assert found is not None
     assert (found.input_zone, found.output_zone) == ("UTC", "UTC")
+
+
+PAYLOAD = "hoodie.datasource.write.payload.class"
+MODEL = "org.apache.hudi.common.model."
+MERGES = "hoodie.record.merge.property."
+CHANGES = (
+    ("id", "long"), ("ts", "long"), ("Op", "string"), ("_change_operation_type", "string"),
+    ("_event_lsn", "long"), ("_event_bin_file", "string"), ("_event_pos", "long"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("payload", "found"),
+    [
+        (
+            "AWSDmsAvroPayload",
+            {
+                "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
+                "hoodie.table.ordering.fields": "ts",
+                MERGES + "hoodie.payload.delete.field": "Op",
+                MERGES + "hoodie.payload.delete.marker": "D",
+            },
+        ),
+        (
+            "debezium.MySqlDebeziumAvroPayload",
+            {
+                "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+                "hoodie.table.ordering.fields": "_event_bin_file,_event_pos",
+                MERGES + "hoodie.payload.delete.field": "_change_operation_type",
+                MERGES + "hoodie.payload.delete.marker": "d",
+            },
+        ),
+        (
+            "debezium.PostgresDebeziumAvroPayload",
+            {
+                "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+                "hoodie.table.ordering.fields": "_event_lsn",
+                "hoodie.table.partial.update.mode": "FILL_UNAVAILABLE",
+                MERGES + "hoodie.payload.delete.field": "_change_operation_type",
+                MERGES + "hoodie.payload.delete.marker": "d",
+                MERGES + "hoodie.write.partial.update.unavailable.value": (
+                    "__debezium_unavailable_value"
+                ),
+            },
+        ),
+        (
+            "PartialUpdateAvroPayload",
+            {
+                "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+                "hoodie.table.ordering.fields": "ts",
+                "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
+            },
+        ),
+        (
+            "OverwriteNonDefaultsWithLatestAvroPayload",
+            {
+                "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
+                "hoodie.table.ordering.fields": "ts",
+                "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
+            },
+        ),
+    ],
+)
+@pytest.mark.parametrize("package", [MODEL, ""])
+def test_a_payload_class_stands_for_the_properties_that_apache_hudi_records(
+    payload: str, found: dict[str, str], package: str
+) -> None:
+    """Those of tables that Apache Hudi 1.2.0 made, which integration/ compares."""
+    given = {PAYLOAD: package + payload, "primaryKey": "id"}
+    if "Debezium" not in payload:
+        given["preCombineField"] = "ts"
+    raw = config_of(given, *CHANGES).raw
+    words = ("merge", "payload", "partial", "ordering")
+    told = {key: text for key, text in raw.items() if any(word in key for word in words)}
+    assert told == {**found, "hoodie.table.legacy.payload.class": MODEL + payload}
+    resolve_write(given, raw)
+    for other in {"AWSDmsAvroPayload", "PartialUpdateAvroPayload"} - {payload}:
+        with pytest.raises(ConfigError, match="but the table has"):
+            resolve_write({PAYLOAD: MODEL + other}, raw)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"hoodie.payload.delete.field": "Op"}, "hoodie.payload.delete.marker is not"),
+        ({"hoodie.payload.delete.marker": "D"}, "hoodie.payload.delete.field is not"),
+        ({"hoodie.table.partial.update.mode": "FILL_UNAVAILABLE"}, "unavailable.value is not"),
+        ({"hoodie.write.partial.update.unavailable.value": "?"}, "FILL_UNAVAILABLE is not"),
+        ({"hoodie.table.partial.update.mode": "KEEP_VALUES"}, "must be one of IGNORE_DEFAULTS"),
+        (
+            {"hoodie.payload.delete.field": "no", "hoodie.payload.delete.marker": "D"},
+            "The delete column 'no'",
+        ),
+    ],
+)
+def test_half_of_a_rule_is_refused(given: dict[str, str], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        config_of({**given, "primaryKey": "id"}, *CHANGES)
+
+
+def test_older_versions_have_no_rules_of_partial_updates() -> None:
+    given = {PAYLOAD: "PartialUpdateAvroPayload", "hoodie.write.table.version": "8"}
+    with pytest.raises(UnsupportedTable, match="needs table version 9"):
+        config_of({**given, "primaryKey": "id", "preCombineField": "ts"}, *CHANGES)

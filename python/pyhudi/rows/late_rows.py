@@ -1,8 +1,10 @@
-"""Rows that come to a log too late, by event time: after a delete that always wins.
+"""Rows that come to a log too late: after a delete that they take the place of.
 
-Readers merge the logs first (spec/merging.md R4). So the row takes the place of the delete, and if
-the base file's row has a larger ordering value, that deleted row is back and the new one is lost.
-No log can say otherwise: the slice must be compacted before it takes the row.
+Readers merge the logs first (spec/merging.md R4). By event time a row may come after a delete that
+always wins. If the base file's row has a larger ordering value, that deleted row is back and the
+new one is lost. In a table of partial updates a row after any delete takes the values that it lacks
+from the deleted row (R6). No log can say otherwise: the slice must be compacted before it takes the
+row.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.rows.base_file import TableFiles
+from pyhudi.rows.filled import lacks_values
 from pyhudi.rows.log_parts import LogPart
 from pyhudi.rows.log_spec import LogSlice, MergeSpec, Positions
 from pyhudi.rows.merge_rules import as_mask, incoming_wins
@@ -45,27 +48,40 @@ class LateRows:
             late = np.isin(places, at)
         asked = np.flatnonzero(late)
         if len(asked):
-            wins = incoming_wins(
-                self._files.spec, rows.take(pa.array(asked)), self._stored(places[asked])
-            )
-            late[asked] = False if wins is None else ~wins
+            late[asked] = self._of_deleted(rows.take(pa.array(asked)), places[asked])
+        return late
+
+    def _of_deleted(self, rows: pa.Table, places: Positions) -> Mask:
+        """Which ``rows``, whose keys are deleted, are late."""
+        spec, late = self._files.spec, np.zeros(rows.num_rows, np.bool_)
+        if spec.by_event_time:
+            wins = incoming_wins(spec, rows, self._stored(places))
+            late |= False if wins is None else ~wins
+        if spec.filled is not None:
+            late |= lacks_values(rows, spec.filled)
         return late
 
     def _deleted(self) -> tuple[pa.Array, Positions | None]:
-        """The keys whose last event is a delete that always wins, or their places in the base
-        file where all blocks have them."""
+        """The keys whose last event is a delete, of which a row may be late, or their places in the
+        base file where all blocks have them."""
         of, order = self._of, self._order
         with reading(of):
             parts = parts_in(order, self._files.fs, of)
-            forced = [forced_deletes(order, part) for part in parts]
-            if not any(each.any() for each in forced):
+            deletes = [self._deletes(part) for part in parts]
+            if not any(each.any() for each in deletes):
                 return _NO_KEYS, None
             newest = newest_events(order, parts, of.base_instant)
-            held = [mask[kept] for mask, kept in zip(forced, newest.kept, strict=True)]
+            held = [mask[kept] for mask, kept in zip(deletes, newest.kept, strict=True)]
             if newest.places is None:
                 return _keys(parts, newest.kept, held), None
             at = [places[mask] for places, mask in zip(newest.places, held, strict=True)]
             return _NO_KEYS, np.concatenate(at)
+
+    def _deletes(self, part: LogPart) -> Mask:
+        """Which rows of a block are deletes after which a row may be late."""
+        if self._files.spec.filled is not None:
+            return part.taken_away(self._order)
+        return forced_deletes(self._order, part)
 
     def _stored(self, places: Positions) -> pa.Table:
         """The ordering columns of the base file's rows at ``places``."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.rows.by_value import ByValue
 from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.spec import FileNames, FileSystemSpec, GroupPlan
+from pyhudi.rows.spec import FileNames, FileSystemSpec, Filled, GroupPlan
 
 Positions = npt.NDArray[np.int64]
 
@@ -54,14 +54,6 @@ class LogSlice(ByValue):
     base_instant: str
     logs: tuple[str, ...]
     names: Mapping[str, FileNames] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Filled(ByValue):
-    """Values that give way to those of the row below (spec/merging.md R6): null, or ``marker`` in
-    columns of strings."""
-
-    marker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from pyhudi.format.avro_writing import framed_columns
 from pyhudi.format.delete_block import delete_content, inexact
 from pyhudi.format.log_blocks import BlockType, HeaderKey, framed_content
 from pyhudi.rows.base_file import Counts, TableFiles
+from pyhudi.rows.filled import lacks_values
 from pyhudi.rows.hashing import Hashes, key_hashes
 from pyhudi.rows.incoming import Inbox, IncomingRows
 from pyhudi.rows.late_rows import LateRows
@@ -93,10 +94,13 @@ class LogAppend:
         try:
             found = [] if self._old is None else list(self._place(self._old, incoming))
             copied = None if self._old is None else _copied(self._old, found)
-            if copied is not None and self._plan.copies == REWRITE:
+            lacking = self._lacking(incoming, found)
+            if (copied or lacking) is not None and self._plan.copies == REWRITE:
                 plan = replace(self._plan, log_version=None)
                 merge = Merge(self._files, plan, self._schema, self._sequencer)
                 return merge.write(incoming, self._rows)
+            if lacking is not None:
+                raise self._would_fill(lacking)
             if copied is not None and self._plan.copies != BY_POSITION:
                 raise self._refused(copied)
             return self._logged(incoming, found) | {"copies": int(copied is not None)}
@@ -116,6 +120,31 @@ class LogAppend:
                 picks = found.drop_null().to_numpy().astype(np.int64)
                 yield _Match(number, at + start, picks, key_hashes(keys.take(pa.array(at))))
             start += len(keys)
+
+    def _lacking(self, incoming: IncomingRows, found: Sequence[_Match]) -> str | None:
+        """The key of a row whose values count, all, but readers of a log would take some of them
+        from the row below (spec/merging.md R6); None if there is none."""
+        spec = self._files.spec
+        if spec.filled is None or not spec.exact:
+            return None
+        for match in found:
+            rows = without_deletes(incoming.of_unit(match.unit).take(pa.array(match.picks)))
+            lacks = lacks_values(rows, spec.filled)
+            if lacks.any():
+                return str(_only(rows, lacks).column(KEY_COLUMN)[0].as_py())
+        return None
+
+    def _would_fill(self, key: str) -> UnsupportedTable:
+        path = self._plan.base_file
+        return UnsupportedTable(
+            f"The row with the key {key!r} has no value in a column, and readers of a log beside "
+            f"'{path}' would show the old one. The file has logs or is to be compacted, so it "
+            "cannot be written anew. Nothing was written. Compact the table first (CALL "
+            "pyhudi.system.run_compaction, or pyhudi.compact), then run it again.",
+            feature="logs of rows that lose values in a table of partial updates",
+            path=path,
+            copied=True,
+        )
 
     def _logged(self, incoming: IncomingRows, found: Sequence[_Match]) -> dict[str, object]:
         log = LogFileWriter(self._files, self._plan, self._schema, self._sequencer)
@@ -145,11 +174,20 @@ class LogAppend:
             found[np.flatnonzero(held)] = log.marked(_only(rows, held))
         if not found.any():
             return
-        key, path = _only(rows, found).column(KEY_COLUMN)[0].as_py(), self._plan.base_file
+        first, path = _only(rows, found).slice(0, 1), self._plan.base_file
+        why = (
+            "its new row has a smaller ordering value than the deleted one: beside these logs the "
+            "deleted row would come back"
+        )
+        filled = self._files.spec.filled
+        if filled is not None and lacks_values(first, filled).any():
+            why = (
+                "its new row has no value in a column: beside these logs it would have the value "
+                "of the deleted row"
+            )
         raise WriteFailed(
-            f"The key {key!r} was deleted in a log beside '{path}', and its new row has a smaller "
-            "ordering value than the deleted one: beside these logs the deleted row would come "
-            "back. Nothing was committed. Compact the table first (CALL "
+            f"The key {first.column(KEY_COLUMN)[0].as_py()!r} was deleted in a log beside "
+            f"'{path}', and {why}. Nothing was committed. Compact the table first (CALL "
             "pyhudi.system.run_compaction, or pyhudi.compact), then run it again.",
             path=path,
             late=True,

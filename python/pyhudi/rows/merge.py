@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from pyhudi.rows.base_file import BaseFileWriter, TableFiles
 from pyhudi.rows.change_log_writer import ChangeLogWriter, change_log_of
+from pyhudi.rows.filled import laid_over
 from pyhudi.rows.footer import Footer, reusable_filter
 from pyhudi.rows.incoming import Inbox, IncomingRows
-from pyhudi.rows.merge_rules import as_mask, incoming_wins, ordering_roots
+from pyhudi.rows.merge_rules import Positions, as_mask, incoming_wins, ordering_roots
 from pyhudi.rows.meta_columns import TEXT
 from pyhudi.rows.old_file import OldFile
 from pyhudi.rows.rows import Sequencer, new_rows, overlaid, single, without_deletes
@@ -128,7 +129,9 @@ class Merge:
             rows.select(compared).take(pa.array(picks)),
             unit.select(ordering).take(pa.array(at)),
         )
+        behind = None
         if wins is not None:
+            behind = at[~wins], picks[~wins]
             at, picks = at[wins], picks[wins]
         keep = None
         if DELETE in rows.column_names:
@@ -140,15 +143,42 @@ class Merge:
                 if self._log is not None:
                     self._log.deleted(unit.take(pa.array(at[deletes])))
                 at, picks = at[~deletes], picks[~deletes]
+        at, winners = self._winners(unit, at, rows, picks, behind)
         writer.counts.updates += len(at)
         if not len(at):
             return overlaid(unit, at, unit, keep)
-        winners = rows.take(pa.array(picks)).drop_columns(
-            [DELETE] if DELETE in rows.column_names else []
-        )
         if self._log is not None:
             self._log.updated(unit.take(pa.array(at)), winners)
         return overlaid(unit, at, new_rows(winners, spec, self._sequencer), keep)
+
+    def _winners(
+        self,
+        unit: pa.Table,
+        at: Positions,
+        rows: pa.Table,
+        picks: Positions,
+        behind: tuple[Positions, Positions] | None,
+    ) -> tuple[Positions, pa.Table]:
+        """(the places of the unit whose rows change, their new rows).
+
+        Incoming ``rows`` at ``picks`` win against those ``at`` places, and lose at the places
+        ``behind``: there the old row wins, and changes if it lacks values that the new one has.
+        """
+        values = rows.drop_columns([DELETE]) if DELETE in rows.column_names else rows
+        winners, filled = values.take(pa.array(picks)), self._files.spec.fills
+        if filled is None:
+            return at, winners
+        old = unit.select(values.column_names)
+        winners, _ = laid_over(winners, old.take(pa.array(at)), filled)
+        if behind is None:
+            return at, winners
+        places, losing = behind
+        if DELETE in rows.column_names:
+            alive = ~as_mask(rows.column(DELETE))[losing]
+            places, losing = places[alive], losing[alive]
+        kept, changed = laid_over(old.take(pa.array(places)), values.take(pa.array(losing)), filled)
+        more = kept.filter(pa.array(changed)).cast(winners.schema)
+        return np.append(at, places[changed]), pa.concat_tables([winners, more])
 
 
 def write_new(

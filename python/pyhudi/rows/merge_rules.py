@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.rows.filled import stacked
 from pyhudi.rows.ordering import Mask, Values, comparable, valueless
 from pyhudi.rows.spec import DELETE, KEY_COLUMN, WriteSpec
 
@@ -60,7 +61,7 @@ def ordering_values(rows: pa.Table, name: str) -> pa.ChunkedArray:
 def combined(spec: WriteSpec, incoming: pa.Table) -> pa.Table:
     """One row per key: the winner among its rows; in a tie the later row.
 
-    The winners keep their order.
+    The winners keep their order. Values that a winner lacks come from the rows that it beats.
     """
     keys = incoming.column(KEY_COLUMN)
     codes = _codes(keys)
@@ -71,9 +72,20 @@ def combined(spec: WriteSpec, incoming: pa.Table) -> pa.Table:
     rivals = incoming.take(pa.array(repeated))
     order = _ranking(spec, rivals, codes[repeated])
     last_of_key = np.append(np.diff(codes[repeated][order]) != 0, True)
+    winners = repeated[order[last_of_key]]
     keep = counts[codes] == 1
-    keep[repeated[order[last_of_key]]] = True
-    return incoming.filter(pa.array(keep))
+    keep[winners] = True
+    if spec.fills is None:
+        return incoming.filter(pa.array(keep))
+    rivals = rivals.take(pa.array(order))
+    deletes = np.zeros(len(order), np.bool_)
+    if DELETE in rivals.column_names:
+        deletes = as_mask(rivals.column(DELETE))
+    filled = stacked(rivals, np.append(True, last_of_key[:-1]), deletes, spec.fills)
+    picks = np.arange(len(codes), dtype=np.int64)
+    picks[winners] = len(codes) + np.arange(len(winners), dtype=np.int64)
+    both = pa.concat_tables([incoming, filled.filter(pa.array(last_of_key))])
+    return both.take(pa.array(picks[keep]))
 
 
 def _ranking(spec: WriteSpec, rivals: pa.Table, codes: Positions) -> Positions:

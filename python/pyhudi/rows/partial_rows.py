@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.errors import UnsupportedTable
+from pyhudi.rows.filled import stands_for_none
 from pyhudi.rows.log_parts import LogPart
 from pyhudi.rows.log_spec import MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
@@ -149,19 +149,10 @@ class Layers:
         for field, column in zip(fields, columns, strict=True):
             if some and not self.parts[source].has(field.name):
                 yield field, column, np.ones(len(rows), np.bool_)
+            elif self._spec.filled is None:
+                yield field, column, np.zeros(len(rows), np.bool_)
             else:
-                yield field, column, self._unset(column)
-
-    def _unset(self, column: pa.Array) -> np.ndarray:
-        """Which values stand for none (spec/merging.md R6)."""
-        filled = self._spec.filled
-        if filled is None:
-            return np.zeros(len(column), np.bool_)
-        if filled.marker is None:
-            return np.asarray(column.is_null())
-        if not pa.types.is_string(column.type):
-            return np.zeros(len(column), np.bool_)
-        return np.asarray(pc.fill_null(pc.equal(column, filled.marker), False))
+                yield field, column, stands_for_none(column, self._spec.filled)
 
 
 def _refuse_defaults(part: LogPart) -> None:

@@ -187,6 +187,15 @@ class ChangeLogSpec(ByValue):
 
 
 @dataclass(frozen=True, slots=True)
+class Filled(ByValue):
+    """Values that give way to those of the row below (spec/merging.md R6): null, or ``marker`` in
+    columns of strings, and ``in_bytes`` as well."""
+
+    marker: str | None = None
+    in_bytes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class WriteSpec(ByValue):
     """One write of one table; all its tasks get the same.
 
@@ -230,8 +239,17 @@ class WriteSpec(ByValue):
     """Of the timeline; a log of layout 1 is named by its slice, and has no positions."""
     keys_known: bool = False
     """Rows come to a log only if the base file has their keys, since the index looks them up."""
+    filled: Filled | None = None
+    """Which values of a row come from the row below; ``None`` if its own ones count, all."""
+    exact: bool = False
+    """The rows are those of a statement: their own values count, whatever ``filled`` says."""
 
     @property
     def by_event_time(self) -> bool:
         """Whether ordering values decide which row of a key wins."""
         return self.merge_mode == EVENT_TIME and bool(self.ordering_columns)
+
+    @property
+    def fills(self) -> Filled | None:
+        """``filled`` where the write itself fills values in: those of a statement stay."""
+        return None if self.exact else self.filled

@@ -12,21 +12,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.choices import PartialUpdates
 from pyhudi.errors import ConfigError
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import MergeMode, TableConfig, TableType
 from pyhudi.hudi_keys import DELETE_MARKS
-from pyhudi.rows.log_spec import CountedInstants, Filled, MergeSpec
-from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.payloads import MERGE_PROPERTY, PARTIAL_UPDATE, UNAVAILABLE
+from pyhudi.rows.log_spec import CountedInstants, MergeSpec
+from pyhudi.rows.spec import FileSystemSpec, Filled
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.view import FileSystemView
-from pyhudi.transactions.writable import MERGE_PROPERTY, PARTIAL_UPDATE
-
-#: modes of partial updates (spec/merging.md R6), and the property with the marker of the second
-IGNORE_DEFAULTS, FILL_UNAVAILABLE = PARTIAL_UPDATES = ("IGNORE_DEFAULTS", "FILL_UNAVAILABLE")
-UNAVAILABLE = MERGE_PROPERTY + "hoodie.write.partial.update.unavailable.value"
-PARTIAL_UPDATES_SINCE = 9
+from pyhudi.transactions.writable import unknown_partial_updates
 
 
 def counted_instants(view: FileSystemView, until: str | None) -> CountedInstants:
@@ -91,10 +88,10 @@ def merge_spec(
         _struct(wanted.columns),
         _struct(tuple(ordering)),
         paths,
-        _marker(config),
+        delete_mark(config),
         named,
         config.logs_name_their_write,
-        _filled(config),
+        filled(config),
     )
 
 
@@ -103,8 +100,8 @@ def unmergeable(config: TableConfig) -> str | None:
     if config.merge_mode is MergeMode.CUSTOM:
         payload = config.raw.get("hoodie.compaction.payload.class") or "a merger of its own"
         return f"log files that are merged by {payload.rsplit('.', 1)[-1]}"
-    mode = config.raw.get(PARTIAL_UPDATE)
-    if mode and (mode not in PARTIAL_UPDATES or config.version < PARTIAL_UPDATES_SINCE):
+    mode = unknown_partial_updates(config)
+    if mode is not None:
         return f"log files that are merged by {PARTIAL_UPDATE}={mode}"
     if not config.populate_meta_fields:
         return "log files of tables without meta fields"
@@ -144,16 +141,16 @@ def refuse_other_deletes(config: TableConfig, options: Mapping[str, str]) -> Non
             )
 
 
-def _filled(config: TableConfig) -> Filled | None:
+def filled(config: TableConfig) -> Filled | None:
     """Which values give way to those of the row below; None if the table names none."""
     mode = config.raw.get(PARTIAL_UPDATE)
-    if mode == FILL_UNAVAILABLE:
+    if mode == PartialUpdates.FILL_UNAVAILABLE:
         marker = config.raw.get(UNAVAILABLE)
         return Filled(marker) if marker else None
-    return Filled() if mode == IGNORE_DEFAULTS else None
+    return Filled() if mode == PartialUpdates.IGNORE_DEFAULTS else None
 
 
-def _marker(config: TableConfig) -> tuple[str, str] | None:
+def delete_mark(config: TableConfig) -> tuple[str, str] | None:
     """The column and the text that mark a row as deleted, if the table names them."""
     found = []
     for name in DELETE_MARKS:

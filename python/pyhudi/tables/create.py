@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
 from pyhudi.application.runtime import Runtime
+from pyhudi.choices import PartialUpdates
 from pyhudi.config import ConcurrencyMode, TimestampType, WriteOptions, resolve_write
 from pyhudi.errors import ConfigError, SchemaConflict, StorageError, UnsupportedTable
 from pyhudi.format.new_table import new_table_properties
@@ -27,6 +28,13 @@ from pyhudi.format.table_config import (
 )
 from pyhudi.format.widening import same_type
 from pyhudi.option_tables import LOGGING
+from pyhudi.payloads import (
+    DELETE_FIELD,
+    DELETE_MARKER,
+    LEGACY,
+    PARTIAL_UPDATE,
+    UNAVAILABLE,
+)
 from pyhudi.storage.base import Storage
 from pyhudi.tables.columns import check_distinct, check_names, find_field, own_spelling
 from pyhudi.timeline.schema import table_schema
@@ -34,6 +42,7 @@ from pyhudi.timeline.surroundings import refuse_inside_table
 from pyhudi.timeline.table import PROPERTIES, Table
 from pyhudi.transactions.pessimistic import MARK
 from pyhudi.transactions.presence import discard, make_table
+from pyhudi.transactions.writable import PARTIAL_UPDATES_SINCE
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +84,10 @@ def new_table_config(
         hive_style=options.hive_style,
         url_encode=options.url_encode,
         create_schema=declared.avro(name) if record_schema else None,
-        extra=_timestamp_properties(options) | _concurrency(options) | _change_logs(options),
+        extra=_timestamp_properties(options)
+        | _concurrency(options)
+        | _change_logs(options)
+        | _merging(struct, options),
     )
     return parse_table_config(render_properties(properties), f"{root}/{PROPERTIES}")
 
@@ -92,6 +104,47 @@ def _change_logs(options: WriteOptions) -> dict[str, str]:
             feature="writing change logs in table version 6",
         )
     return {"hoodie.table.cdc.enabled": "true", LOGGING: options.change_log_content.value}
+
+
+def _merging(struct: StructType, options: WriteOptions) -> dict[str, str]:
+    """The properties of partial updates and of a mark for deletes; ``UnsupportedTable`` before
+    table version 9, ``ConfigError`` for half of a pair (spec/merging.md R2 and R6)."""
+    mode = options.partial_updates
+    given = {
+        LEGACY: options.payload_class,
+        PARTIAL_UPDATE: None if mode is None else mode.value,
+        UNAVAILABLE: options.unavailable_value,
+        DELETE_FIELD: options.delete_field,
+        DELETE_MARKER: options.delete_marker,
+    }
+    found = {key: text for key, text in given.items() if text is not None}
+    if not found:
+        return {}
+    if options.table_version < PARTIAL_UPDATES_SINCE:
+        raise UnsupportedTable(
+            f"{next(iter(found))} needs table version {PARTIAL_UPDATES_SINCE}: tables of version "
+            f"{options.table_version} have other rules for it. Leave hoodie.write.table.version "
+            "out, or this property.",
+            feature="partial updates and marks of deletes before table version 9",
+        )
+    fills = PartialUpdates.FILL_UNAVAILABLE
+    _require_both(DELETE_FIELD, DELETE_FIELD in found, DELETE_MARKER, DELETE_MARKER in found)
+    _require_both(
+        f"{PARTIAL_UPDATE}={fills.value}", mode is fills, UNAVAILABLE, UNAVAILABLE in found
+    )
+    if options.delete_field is not None:
+        (found[DELETE_FIELD],) = own_spelling(struct, (options.delete_field,), "delete column")
+    return found
+
+
+def _require_both(one: str, has_one: bool, other: str, has_other: bool) -> None:
+    if has_one != has_other:
+        given, lacking = (one, other) if has_one else (other, one)
+        raise ConfigError(
+            f"'{given}' is set, but {lacking} is not, and they mean something only together. Set "
+            "both or none.",
+            key=given,
+        )
 
 
 def create_table(

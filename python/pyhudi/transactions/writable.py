@@ -6,6 +6,7 @@ silently do the wrong thing. Reading is safe, since the rows in its files are al
 
 from __future__ import annotations
 
+from pyhudi.choices import PartialUpdates
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.table_config import (
     SERVED_PAYLOADS,
@@ -13,24 +14,25 @@ from pyhudi.format.table_config import (
     KeyGenerator,
     MergeMode,
     TableConfig,
+    TableType,
 )
 from pyhudi.hudi_keys import DELETE_MARKS
+from pyhudi.payloads import MERGE_PROPERTY, PARTIAL_UPDATE, UNAVAILABLE
 from pyhudi.timeline.table import Table
 
 MERGE_MODE, PAYLOAD = "hoodie.record.merge.mode", "hoodie.compaction.payload.class"
 STRATEGIES = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 LOGGING = "hoodie.table.cdc.supplemental.logging.mode"
-PARTIAL_UPDATE = "hoodie.table.partial.update.mode"
-#: properties such as delete markers, which tables of special payload classes have
-MERGE_PROPERTY = "hoodie.record.merge.property."
+#: the first table version whose readers know modes of partial updates (spec/merging.md R6)
+PARTIAL_UPDATES_SINCE = 9
 CUSTOM_KINDS = frozenset({"SIMPLE", "TIMESTAMP"})
 
 
 def refuse_writes_to(table: Table) -> None:
     """``UnsupportedTable`` for the kinds of table that pyhudi can only read."""
     config = table.config
-    feature = _kind(config) or unlogged(config)
-    _refuse(table, feature or _merging(config) or _key_generation(config))
+    feature = _kind(config) or unlogged(config) or _merging(config)
+    _refuse(table, feature or _filled_logs(config) or _key_generation(config))
 
 
 def refuse_kind_of(table: Table) -> None:
@@ -75,10 +77,33 @@ def _merging(config: TableConfig) -> str | None:
             return f"merging by {key}={raw[key]}"
     if config.merge_mode is MergeMode.CUSTOM:
         return f"merging by {MERGE_MODE}=CUSTOM"
-    named = (PARTIAL_UPDATE, *DELETE_MARKS)
-    special = [k for k in raw if k in named or k.startswith(MERGE_PROPERTY)]
-    given = next((key for key in sorted(special) if raw[key].strip()), None)
+    if (mode := unknown_partial_updates(config)) is not None:
+        return f"merging by {PARTIAL_UPDATE}={mode}"
+    special = {k: raw[k] for k in sorted(raw) if k in DELETE_MARKS or k.startswith(MERGE_PROPERTY)}
+    special = {key: text for key, text in special.items() if text.strip()}
+    # Apache Hudi's writers heed the names with the prefix, its reads of logs those without.
+    marks = [special.get(MERGE_PROPERTY + name) for name in DELETE_MARKS]
+    known = {UNAVAILABLE}
+    if all(marks):
+        known.update(MERGE_PROPERTY + name for name in DELETE_MARKS)
+        known.update(n for n, mark in zip(DELETE_MARKS, marks, strict=True) if raw.get(n) == mark)
+    given = next((key for key in special if key not in known), None)
     return None if given is None else f"merging by {given}={raw[given]}"
+
+
+def unknown_partial_updates(config: TableConfig) -> str | None:
+    """The mode of partial updates of a table, if it is one that pyhudi cannot merge by."""
+    mode = config.raw.get(PARTIAL_UPDATE)
+    known = mode in PartialUpdates.__members__ and config.version >= PARTIAL_UPDATES_SINCE
+    return None if not mode or known else mode
+
+
+def _filled_logs(config: TableConfig) -> str | None:
+    """Change logs of partial updates that a compaction would have to write; None if it has none."""
+    mode = config.raw.get(PARTIAL_UPDATE)
+    if mode and config.cdc_enabled and config.table_type is TableType.MERGE_ON_READ:
+        return f"writing change logs of merge-on-read with {PARTIAL_UPDATE}={mode}"
+    return None
 
 
 def _key_generation(config: TableConfig) -> str | None:

@@ -41,7 +41,7 @@ class Kept:
     sure: bool = False
     #: the groups with logs that the last attempt would write logs of
     logged: frozenset[Group] = frozenset()
-    #: those of them whose logs have deletes that always win
+    #: those of them whose logs have deletes that a row may come after too late
     deleting: frozenset[Group] = frozenset()
     lock_wait_s: float = 0.0
     #: the columns that the first attempt was made for

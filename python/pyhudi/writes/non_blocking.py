@@ -10,6 +10,7 @@ from pyhudi.config import ConcurrencyMode, Operation, WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.table_config import MergeMode, TableConfig, TableType
 from pyhudi.index.kinds import kind_of
+from pyhudi.payloads import PARTIAL_UPDATE
 from pyhudi.transactions.pessimistic import MODE_KEY
 from pyhudi.writes.intent import REPLACING
 
@@ -49,6 +50,11 @@ def _of_the_table(config: TableConfig) -> str | None:
         return (
             f"the table has version {config.version}, whose logs of one slice cannot come from "
             f"two writers at once. {instead}, or let Apache Hudi upgrade the table to version 8"
+        )
+    if mode := config.raw.get(PARTIAL_UPDATE):
+        return (
+            f"the table has {PARTIAL_UPDATE}={mode}: a row would take values from one that another "
+            f"writer deletes meanwhile. {instead}"
         )
     return None
 

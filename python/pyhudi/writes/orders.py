@@ -16,9 +16,10 @@ from pyhudi.rows.announce import HeldMarkers, MarkersPlace
 from pyhudi.rows.bulk import bulk_write
 from pyhudi.rows.groups import write_groups
 from pyhudi.rows.shipping import shipped
-from pyhudi.rows.spec import FileNames, GroupPlan, WriteSpec
+from pyhudi.rows.spec import FileNames, Filled, GroupPlan, WriteSpec
 from pyhudi.services.file_schemas import FileSchemas
 from pyhudi.services.rewriting import bloom_spec, change_log_spec
+from pyhudi.services.slice_merging import filled
 from pyhudi.transactions.markers.marker_log import Batching
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.placement.logged_slices import logged_deletes
@@ -55,7 +56,15 @@ def write_spec(write: Write) -> WriteSpec:
         change_log=change_log_spec(config, write.prepared.schema),
         layout=config.layout,
         keys_known=not write.index.hashed,
+        filled=_filled(config),
+        exact=write.prepared.changes is not None,
     )
+
+
+def _filled(config: TableConfig) -> Filled | None:
+    """Apache Hudi's writers find a marker in bytes, too, and its readers do not."""
+    found = filled(config)
+    return None if found is None else replace(found, in_bytes=True)
 
 
 def combines(write: Write) -> bool:

@@ -11,20 +11,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import BooleanType, StructField, StructType
 
 from pyhudi.config import Operation, WriteOptions
 from pyhudi.format.schemas import HIDDEN_COLUMNS
 from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.format.table_config import TableConfig
+from pyhudi.format.table_config import MergeMode, TableConfig
 from pyhudi.format.widening import Fields, merged_type, missing, typed
 from pyhudi.recent import Recent
-from pyhudi.rows.spec import DELETE, SOFT_DELETE
+from pyhudi.rows.spec import DELETE, SOFT_DELETE, Filled
+from pyhudi.services.slice_merging import delete_mark, filled
 from pyhudi.tables.columns import check_distinct, check_names
 from pyhudi.writes.fitted import fitted_column, named
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
@@ -129,6 +131,8 @@ def _shape(
     options: WriteOptions,
     named_keys: bool,
 ) -> _Shape:
+    if operation is Operation.UPSERT and filled(config) == Filled() and _ordered(incoming, config):
+        options = replace(options, null_for_missing=True)  # null leaves the value that is there
     schema = table_schema_after(incoming, current, config.name, operation, options)
     if current is not None:
         schema = with_key_columns(schema, incoming, current, config, operation, options)
@@ -143,15 +147,37 @@ def _shape(
         columns.append(key.alias(RECORD_KEY))
     path = partition_path(target, config, timestamp_format(options))
     columns.append(path.alias(PARTITION_PATH))
-    soft = SOFT_DELETE in target.fieldNames()
-    deletes = operation is Operation.DELETE or soft
-    if deletes:
-        marked = F.coalesce(F.col(SOFT_DELETE), F.lit(False)) if soft else F.lit(True)
-        mark = F.lit(True) if operation is Operation.DELETE else marked
+    mark = F.lit(True) if operation is Operation.DELETE else marked(target, config)
+    if mark is not None:
         columns.append(mark.alias(DELETE))
-    without = soft and operation in OVERWRITES and not options.combine_before_insert
+    skips = operation in OVERWRITES and not options.combine_before_insert
     placed = [*columns, *map(named, target.fieldNames())]
-    return _Shape(session, schema, aligned, placed, deletes, without)
+    deletes = mark is not None
+    return _Shape(session, schema, aligned, placed, deletes, deletes and skips)
+
+
+def marked(target: StructType, config: TableConfig) -> Column | None:
+    """Whether a row of the columns ``target`` says that it is deleted (spec/merging.md R2).
+
+    None if the table has no column for it.
+    """
+    types, marks = {field.name: field.dataType for field in target.fields}, []
+    if isinstance(types.get(SOFT_DELETE), BooleanType):
+        marks.append(F.col(SOFT_DELETE))
+    own = delete_mark(config)
+    if own is not None and own[0] in types:
+        marks.append(named(own[0]).cast("string") == own[1])
+    if not marks:
+        return None
+    return reduce(lambda one, other: one | other, [F.coalesce(m, F.lit(False)) for m in marks])
+
+
+def _ordered(incoming: StructType, config: TableConfig) -> bool:
+    """Whether rows have what decides if they win: without it they would lose, and say nothing."""
+    if config.merge_mode is not MergeMode.EVENT_TIME_ORDERING:
+        return True
+    roots = {path.split(".")[0].lower() for path in config.ordering_fields}
+    return roots <= {field.name.lower() for field in incoming.fields}
 
 
 def _placing(given: Mapping[str, StructField], config: TableConfig) -> dict[str, StructField]:

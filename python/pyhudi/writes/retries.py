@@ -55,7 +55,7 @@ class Counted(Protocol):
 
     ``sure``: hits among hashes are looked up in the files, since one of them was another key.
     ``logged`` are the groups with logs that the last attempt would write, or had to look keys up
-    in; ``deleting`` those whose logs have deletes that always win.
+    in; ``deleting`` those whose logs have deletes that a row comes after too late.
     """
 
     retries: int

@@ -3,8 +3,8 @@
 Spark evaluates the statement on one state of the table and spools each change with the row's key
 and the number of its file. The write is an upsert of these rows, but without a lookup of the groups
 of old rows: they are known. A new row whose key exists would silently become an update, so it is
-refused. A row that the statement leaves with ``_hoodie_is_deleted`` true is a delete, as in an
-upsert: readers of logs take it for one.
+refused. A row that the statement leaves with a mark of deletes is a delete, as in an upsert:
+readers of logs take it for one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, StructType
+from pyspark.sql.types import DataType, StructType
 
 from pyhudi.application.jobs import Jobs
 from pyhudi.config import WriteOptions
@@ -21,10 +21,10 @@ from pyhudi.errors import InvalidRecord, WriteFailed
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of, rows_move
-from pyhudi.rows.spec import DELETE, SOFT_DELETE
+from pyhudi.rows.spec import DELETE
 from pyhudi.writes.fitted import named
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
-from pyhudi.writes.prepare import HOME, STAYS, Prepared, Survey, timestamp_format
+from pyhudi.writes.prepare import HOME, STAYS, Prepared, Survey, marked, timestamp_format
 from pyhudi.writes.stage import job
 
 #: the kind of a change, before the row's identity and its new values
@@ -53,7 +53,7 @@ def prepare_changes(
 ) -> Prepared:
     """Changes as rows of an upsert, with ``HOME`` for rows that are in the table.
 
-    An updated row that ``_hoodie_is_deleted`` marks is deleted where it is, unless its ordering
+    An updated row that is marked as deleted is deleted where it is, unless its ordering
     value is smaller than the stored one; a new row so marked is left out.
     A row whose partition changes is deleted in the old and inserted in the new partition; under a
     global index ``hoodie.*.index.update.partition.path`` may leave it where it is, with its old
@@ -62,7 +62,7 @@ def prepare_changes(
     if a key would change, or if two rows would have one key.
     """
     target = StructType.fromJson(current.json())
-    rows, survey = _identified(changes, target), Survey()
+    rows, survey = _identified(changes, target, config), Survey()
     if set(target.fieldNames()) & set(changes.columns):
         path = partition_path(rows.schema, config, timestamp_format(options))
         everywhere = kind_of(options).everywhere
@@ -128,7 +128,7 @@ def _numbered(texts: Sequence[str]) -> Column:
     return F.when(number.isNotNull(), F.element_at(array, number + F.lit(1)))
 
 
-def _identified(changes: DataFrame, target: StructType) -> DataFrame:
+def _identified(changes: DataFrame, target: StructType, config: TableConfig) -> DataFrame:
     """The changes with all columns of the table and ``MARKED``; marked new rows are left out."""
     given = {f.name: f.dataType for f in changes.schema.fields}
 
@@ -141,10 +141,10 @@ def _identified(changes: DataFrame, target: StructType) -> DataFrame:
 
     values = [value(f.name, f.dataType).alias(f.name) for f in target.fields]
     rows = changes.select(CHANGE, *IDENTITY, *values)
-    if SOFT_DELETE not in given or not isinstance(target[SOFT_DELETE].dataType, BooleanType):
+    mark = marked(target, config)
+    if mark is None:
         return rows.withColumn(MARKED, F.lit(False))
-    marked = F.coalesce(F.col(SOFT_DELETE), F.lit(False))
-    return rows.where(~(_is(INSERTED) & marked)).withColumn(MARKED, _is(UPDATED) & marked)
+    return rows.where(~(_is(INSERTED) & mark)).withColumn(MARKED, _is(UPDATED) & mark)
 
 
 def _is(kind: str) -> Column:

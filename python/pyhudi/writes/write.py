@@ -29,6 +29,7 @@ from pyhudi.errors import (
     TableNotFound,
 )
 from pyhudi.format.stream_marks import Epoch
+from pyhudi.format.table_config import TableConfig
 from pyhudi.locks.cancelling import to_its_end
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.timed import TimedLock
@@ -66,6 +67,7 @@ from pyhudi.writes.non_blocking import is_ordered, refuse_coordination
 from pyhudi.writes.operations import is_single_pass, run_operation
 from pyhudi.writes.overtaken import end_of, overtaken
 from pyhudi.writes.own_reads import OwnReads, given_up
+from pyhudi.writes.partial_updates import refuse_unfilled
 from pyhudi.writes.placement.buckets import refuse_other_buckets
 from pyhudi.writes.placement.indexes import INDEXES
 from pyhudi.writes.prepare import (
@@ -147,7 +149,7 @@ def write_table(
             epoch = None if written_by is None else written_by.epoch(resolved)
             request = Request(runtime, df, resolved, operation, intent, redefines, epoch=epoch)
             if found is not None:
-                refuse_coordination(found.config, resolved, operation)
+                _refuse_unsuited(found.config, resolved, operation)
             table = found or _new_table(storage, request)
         except TableExists:
             # Another writer made the table: decide again whether and how to write to it.
@@ -202,6 +204,12 @@ def write_changes(
     tasks = _tasks(request, table)
     after_commit(runtime, table, resolved, action_of(operation, table.config), done, tasks)
     return done
+
+
+def _refuse_unsuited(config: TableConfig, options: WriteOptions, operation: Operation) -> None:
+    """``ConfigError`` for rows that cannot be written so to such a table."""
+    refuse_coordination(config, options, operation)
+    refuse_unfilled(config, options, operation)
 
 
 def _tasks(request: Request, table: Table) -> SparkTasks | None:
@@ -313,7 +321,7 @@ def _new_table(storage: Storage, request: Request) -> Table:
     recorded = request.epoch is not None
     config = new_table_config(storage.root, options, schema, record_schema=recorded)
     refuse_writes_to(Table(storage, config))
-    refuse_coordination(config, options, operation)
+    _refuse_unsuited(config, options, operation)
     prepare(df, config, None, operation, options, named_by_rule(config, options))
     return create_table(request.runtime, storage, config, options)
 

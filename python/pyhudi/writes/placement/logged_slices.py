@@ -15,6 +15,7 @@ from pyhudi.reads.log_slices import counted_slices, log_orders, merge_spec
 from pyhudi.reads.scan import Query
 from pyhudi.rows.log_spec import LoggedSlices, MergeSpec
 from pyhudi.rows.spec import KEY_COLUMN, GroupPlan
+from pyhudi.services.slice_merging import filled
 from pyhudi.slices.files import FileSlice
 from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.writes.placement.event_time import by_event_time
@@ -36,8 +37,8 @@ def slices_of(write: Write, query: Query, groups: Mapping[Group, int]) -> list[F
 
 
 def logged_deletes(write: Write, plans: Mapping[int, GroupPlan]) -> LoggedSlices | None:
-    """The slices of ``plans`` whose logs have deletes that always win, which a row may come after
-    too late (``rows/late_rows.py``); None if there are none.
+    """The slices of ``plans`` whose logs have deletes that a row may come after too late
+    (``rows/late_rows.py``); None if there are none.
 
     A compaction of them lets such rows in, so the next attempt is told which they are.
     """
@@ -52,11 +53,12 @@ def logged_deletes(write: Write, plans: Mapping[int, GroupPlan]) -> LoggedSlices
     query = query_of(write)
     slices = slices_of(write, query, logged)
     write.kept.logged = _groups(slices)
+    fills = filled(write.config) is not None
     ordered = by_event_time(write) and write.ordering_fields
-    if not slices or not ordered or write.operation is Operation.DELETE:
+    if not slices or not (ordered or fills) or write.operation is Operation.DELETE:
         return None
     order = merge_spec(query, SparkSchema())
-    slices = Deleting(write, order).slices(slices, forced=True)
+    slices = Deleting(write, order).slices(slices, forced=not fills)
     write.kept.deleting = _groups(slices)
     return _as_sent(query, order, slices, logged)
 

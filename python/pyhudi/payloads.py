@@ -1,0 +1,55 @@
+"""Payload classes of Apache Hudi that stand for several properties of a table of version 9.
+
+Apache Hudi 1.2.0 records these properties in place of the class (spec/merging.md R2 and R6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyhudi.format.table_config import MergeMode
+
+MODE: Final = "hoodie.record.merge.mode"
+ORDERING: Final = "hoodie.table.ordering.fields"
+#: the class that was named; nothing follows from it
+LEGACY: Final = "hoodie.table.legacy.payload.class"
+PARTIAL_UPDATE: Final = "hoodie.table.partial.update.mode"
+#: names of properties that merges obey begin so
+MERGE_PROPERTY: Final = "hoodie.record.merge.property."
+UNAVAILABLE: Final = MERGE_PROPERTY + "hoodie.write.partial.update.unavailable.value"
+DELETE_FIELD: Final = MERGE_PROPERTY + "hoodie.payload.delete.field"
+DELETE_MARKER: Final = MERGE_PROPERTY + "hoodie.payload.delete.marker"
+
+_MODEL: Final = "org.apache.hudi.common.model."
+_BY_EVENT, _BY_COMMIT = (
+    MergeMode.EVENT_TIME_ORDERING.value,
+    MergeMode.COMMIT_TIME_ORDERING.value,
+)
+_DEBEZIUM: Final = {DELETE_FIELD: "_change_operation_type", DELETE_MARKER: "d", MODE: _BY_EVENT}
+
+_PROPERTIES: Final[Mapping[str, Mapping[str, str]]] = {
+    "AWSDmsAvroPayload": {MODE: _BY_COMMIT, DELETE_FIELD: "Op", DELETE_MARKER: "D"},
+    "PartialUpdateAvroPayload": {MODE: _BY_EVENT, PARTIAL_UPDATE: "IGNORE_DEFAULTS"},
+    "OverwriteNonDefaultsWithLatestAvroPayload": {
+        MODE: _BY_COMMIT,
+        PARTIAL_UPDATE: "IGNORE_DEFAULTS",
+    },
+    "debezium.MySqlDebeziumAvroPayload": _DEBEZIUM | {ORDERING: "_event_bin_file,_event_pos"},
+    "debezium.PostgresDebeziumAvroPayload": _DEBEZIUM
+    | {
+        ORDERING: "_event_lsn",
+        PARTIAL_UPDATE: "FILL_UNAVAILABLE",
+        UNAVAILABLE: "__debezium_unavailable_value",
+    },
+}
+#: by the name of the class, without its package
+PAYLOADS: Final[Mapping[str, Mapping[str, str]]] = {
+    name.rsplit(".", 1)[-1]: {**found, LEGACY: _MODEL + name} for name, found in _PROPERTIES.items()
+}
+
+
+def properties_of(payload: str) -> Mapping[str, str]:
+    """The properties that a payload class stands for, named with or without its package; none for
+    one that is no more than a merge mode."""
+    return PAYLOADS.get(payload.strip().rsplit(".", 1)[-1], {})
