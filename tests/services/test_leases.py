@@ -19,7 +19,14 @@ from pyhudi.reads import lease_keeper
 from pyhudi.reads.lease_keeper import LONG_S, LeaseKeeper
 from pyhudi.services.archive_plan import ArchivePolicy
 from pyhudi.services.archiver import ArchiveRules, archive_table
-from pyhudi.services.clean import CleanedFile, clean_table, finish_clean, pending_cleans
+from pyhudi.services.budget import Budget
+from pyhudi.services.clean import (
+    CleanedFile,
+    clean_table,
+    finish_clean,
+    last_clean,
+    pending_cleans,
+)
 from pyhudi.services.clean_plan import Retention
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
@@ -89,6 +96,69 @@ def test_a_clean_spares_what_a_query_reads_until_its_lease_ends(world: World) ->
     reads.stop()
     assert kept(cleaned(world)) == []
     assert len(world.data_files()) == 1
+
+
+def replaced(world: World, rows: dict[str, str]) -> InstantTime:
+    """Overwrite all rows."""
+    with world.begin(action=Action.REPLACECOMMIT) as transaction:
+        return finish(transaction, work(transaction, rows, overwrite=True)).instant
+
+
+def earliest(world: World) -> str:
+    """The commit that the last clean names; Apache Hudi archives what was replaced before it."""
+    told = last_clean(world.table(), world.table().timeline())
+    assert told is not None
+    return told.earliest_commit_to_retain
+
+
+@pytest.mark.parametrize(
+    "retention", [Retention(commits=1), NEWEST_ONLY], ids=["commits", "versions"]
+)
+def test_a_clean_names_the_replace_commit_of_which_a_query_reads_files(
+    world: World, retention: Retention
+) -> None:
+    world.upsert({"k": "0"})
+    replaced(world, {"k": "1"})
+    reads = held(world, now(world))
+    whole = replaced(world, {"k": "2"})
+    for value in ("3", "4"):
+        world.upsert({"k": value})
+
+    cleaned(world, retention)
+
+    assert earliest(world) == whole
+    reads.stop()
+    cleaned(world, retention)
+    assert earliest(world) != whole, "the files have gone"
+
+
+def test_a_clean_of_some_partitions_names_a_replace_commit_of_others(world: World) -> None:
+    world.upsert({"k": "1"})
+    whole = replaced(world, {"k": "2"})
+    for value in ("3", "4", "5"):
+        with world.begin() as transaction:
+            finish(transaction, work(transaction, {"j": value}, "b"))
+
+    cleaned(world, Retention(commits=1, partitions=frozenset({"b"})))
+
+    assert earliest(world) == whole
+
+
+def test_a_clean_with_a_bound_takes_replaced_files_first_and_names_what_it_leaves(
+    world: World,
+) -> None:
+    world.upsert({"k": "1"})
+    for value in ("2", "3"):
+        last = replaced(world, {"k": value})
+    for value in ("4", "5", "6"):
+        newest = world.upsert({"k": value}).instant
+
+    named = []
+    for _ in range(3):
+        clean_table(world.writer(), Retention(commits=1), budget=Budget(max_files=1))
+        named.append(earliest(world))
+
+    assert named == [last, newest, newest]
 
 
 @pytest.mark.parametrize("version", [8, 9])  # in version 6 no older instant completes late

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 import pyhudi
 from pyhudi.errors import HudiError
 from pyhudi.transactions.epoch_conflicts import REPLACES
-from tests.spark.test_stream_sink import OPTIONS, Stream, appended, ended, row
+from tests.spark.test_stream_sink import LONG_S, OPTIONS, Stream, appended, ended, row
 
 pytestmark = pytest.mark.spark
 
@@ -82,6 +82,22 @@ def test_a_repeated_batch_that_made_its_table_by_name_is_in_once(
 
 
 @pytest.mark.every_line
+def test_a_query_that_is_stopped_in_a_write_of_its_function_has_no_error(stream: Stream) -> None:
+    began = Event()
+
+    def without_end(df: DataFrame, batch: int) -> None:
+        while True:
+            appended(df, stream.path)
+            began.set()
+
+    stream.put([row(1)])
+    writer = stream.rows().writeStream.foreachBatch(without_end)
+    query = writer.option("checkpointLocation", str(stream.checkpoint)).start()
+    assert began.wait(LONG_S)
+    query.stop()
+    assert query.exception() is None
+
+
 def test_a_frame_of_the_batch_is_known_on_any_thread(stream: Stream) -> None:
     def aside(df: DataFrame, batch: int) -> None:
         thread = Thread(target=appended, args=(df.where("id > 0"), stream.path))

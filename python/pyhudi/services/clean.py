@@ -190,7 +190,7 @@ def _clean(
         with kept(lock):  # a listing of the whole table may take longer than a lease
             timeline = table.timeline()
             check_undoing(table, timeline, "A clean", None)
-            plan = planned(writer, retention, timeline, incremental).cut(budget)
+            plan = planned(writer, retention, timeline, incremental).cut(budget).on(timeline)
         doomed = plan.doomed
         if not doomed and not _frees_many(plan):
             return plan, None
@@ -250,10 +250,13 @@ def planned_on(
     plan = replace(plan_clean(facts, retention, since, touched), frees=frees)
     # Leases are looked at only if there is something to delete, which is seldom so.
     leased = leased_files(table, clock, timeline) if plan.doomed else {}
-    if not leased:
-        return plan
-    facts = replace(facts, held={**leased, **facts.held})
-    return replace(plan_clean(facts, retention, since, touched), frees=frees)
+    if leased:
+        facts = replace(facts, held={**leased, **facts.held})
+        plan = plan_clean(facts, retention, since, touched)
+    if plan.left is not None and plan.earliest is not None and plan.left < plan.earliest.time:
+        facts = replace(facts, left=(plan.left,))
+        plan = plan_clean(facts, retention, since, touched)
+    return replace(plan, frees=frees)
 
 
 def _recent(table: Table, timeline: Timeline, since_ms: int) -> frozenset[InstantTime]:

@@ -77,7 +77,7 @@ class CleanFacts:
 
     ``groups`` have all logs (``timeline/versions.py``). ``replaced`` has the instant that replaced
     a group; ``held`` the files that savepoints, pending plans and queries keep; ``recent`` the
-    commits of the last moments, within which a file stays.
+    commits of the last moments, within which a file stays; ``left`` a commit that stays readable.
     """
 
     timeline: Timeline
@@ -85,6 +85,7 @@ class CleanFacts:
     replaced: Mapping[Group, InstantTime]
     held: Held
     recent: Collection[InstantTime] = ()
+    left: Collection[InstantTime] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ class OldVersion:
     """A file that the newest snapshot does not read; ``goes`` if the clean deletes it.
 
     ``later``: it would go, but not with this clean, which has a bound. ``beside``: it is of the
-    same version as the file before it, and goes with that.
+    same version as the file before it, and goes with that. ``gone`` is the instant that replaced
+    its group, None also if a savepoint keeps the file: then the archive stops there anyway.
     """
 
     partition_path: str
@@ -102,6 +104,7 @@ class OldVersion:
     why: str
     later: bool = False
     beside: bool = False
+    gone: InstantTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class CleanPlan:
     commit, ``""`` if there is none; ``savepoints`` are those that were heeded. ``old`` is by
     partition, group and instant. After a ``whole`` plan the next one may look at fewer groups: no
     partition was left out, and no file was kept but for retention and savepoints. ``frees`` is how
-    many commits need not be readable any more that the last clean kept so.
+    many commits need not be readable any more that the last clean kept so. ``unchosen`` is the
+    first replace commit of which files are in a partition that was left out.
     """
 
     policy: CleanPolicy
@@ -122,6 +126,16 @@ class CleanPlan:
     old: tuple[OldVersion, ...]
     whole: bool
     frees: int = 0
+    unchosen: InstantTime | None = None
+
+    @property
+    def left(self) -> InstantTime | None:
+        """The first replace commit of which files stay.
+
+        Apache Hudi archives what was replaced before ``earliest``, or by versions before the clean:
+        then the rows of these files would be there again.
+        """
+        return min((f.gone for f in self.old if f.gone is not None and not f.goes), default=None)
 
     @property
     def doomed(self) -> dict[str, list[str]]:
@@ -135,9 +149,10 @@ class CleanPlan:
     def cut(self, budget: Budget) -> CleanPlan:
         """The plan with only the first files that ``budget`` lets go; the others stay for later.
 
-        No version is left in part.
+        No version is left in part. Replaced groups go first, in the order of their replacing; of
+        those that stay the first is ``earliest``.
         """
-        goes = [file for file in self.old if file.goes]
+        goes = sorted((f for f in self.old if f.goes), key=lambda file: file.gone or _NEVER)
         most = budget.first_of([file.size_bytes for file in goes])
         while most < len(goes) and goes[most].beside:
             most += 1
@@ -150,6 +165,16 @@ class CleanPlan:
             for file in self.old
         )
         return replace(self, old=tuple(old), whole=False)
+
+    def on(self, timeline: Timeline) -> CleanPlan:
+        """The plan of which ``earliest`` is not later than what is ``left``."""
+        left = min(filter(None, (self.left, self.unchosen)), default=None)
+        earliest = self.earliest
+        if left is None or (earliest is not None and earliest.time <= left):
+            return self
+        return replace(
+            self, earliest=next((i for i in timeline.commits if i.time == left), earliest)
+        )
 
 
 def earliest_retained(
@@ -197,9 +222,9 @@ def plan_clean(
     no version that is old only now.
     """
     timeline, chosen = facts.timeline, retention.chosen
-    earliest = earliest_kept(timeline, retention, since, facts.recent)
+    earliest = earliest_kept(timeline, retention, since, {*facts.recent, *facts.left})
     by_versions = retention.policy is CleanPolicy.VERSIONS
-    asked = earliest_retained(timeline, retention, since)
+    asked = earliest_kept(timeline, retention, since, facts.left)
     last = timeline.latest_commit
     floor = earliest.time if earliest is not None else None
     if by_versions:
@@ -223,23 +248,40 @@ def plan_clean(
                 keeps = _keeps(slices, place, gone, asked_floor) or RECENT
             if keeps is None and by_versions and gone is None and newer < retention.versions:
                 keeps = f"one of the last {retention.versions} versions of its file group"
+            saved = False
             if keeps is None and (held := _held(each, facts.held)):
-                whole = whole and held.by in savepoints and not held.leased
+                saved = held.by in savepoints and not held.leased
+                whole = whole and saved
                 keeps = held.why
             if keeps is None and _made_old_by(slices, place, gone) in facts.recent:
                 whole = False
                 keeps = RECENT
             why = keeps or _goes(slices, place, gone, floor, retention)
-            old += [
-                OldVersion(
-                    group[0], file.name, file.size_bytes, keeps is None, why, beside=number > 0
-                )
-                for number, file in enumerate(each.files)
-            ]
+            old += _old(each, keeps is None, why, None if saved else gone)
     newest = last.time if last is not None else ""
+    unchosen = _left_out(facts, chosen)
+    heeded = tuple(sorted(savepoints))
     return CleanPlan(
-        retention.policy, earliest, newest, tuple(sorted(savepoints)), tuple(old), whole
+        retention.policy, earliest, newest, heeded, tuple(old), whole, unchosen=unchosen
     )
+
+
+def _old(of: FileSlice, goes: bool, why: str, gone: InstantTime | None) -> Iterator[OldVersion]:
+    for number, file in enumerate(of.files):
+        yield OldVersion(
+            file.partition_path, file.name, file.size_bytes, goes, why,
+            beside=number > 0, gone=gone,
+        )  # fmt: skip
+
+
+def _left_out(facts: CleanFacts, chosen: Callable[[str], bool]) -> InstantTime | None:
+    """The first replace commit of which files are in a partition that is not to be cleaned."""
+    found = (
+        gone
+        for (partition, file_id), gone in facts.replaced.items()
+        if not chosen(partition) and facts.groups.get(partition, {}).get(file_id)
+    )
+    return min(found, default=None)
 
 
 def _first_pending(timeline: Timeline) -> InstantTime | None:

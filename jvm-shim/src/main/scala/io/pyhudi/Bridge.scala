@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.pyhudi.{HudiAnalysisException, RunningBatches}
 import py4j.Py4JException
 
 /** Registers the Python planner and asks it.
@@ -73,6 +73,7 @@ object Bridge {
     * @param place the table that the question is about
     * @param request the question's other fields, by the names of Python's protocol
     * @throws HudiAnalysisException with Python's message if Python answers with an error
+    * @throws InterruptedException with that message if the stream that asks was told to stop
     */
   private[pyhudi] def ask(
       method: String,
@@ -120,7 +121,15 @@ object Bridge {
     before.flatMap(_.process).foreach(_.retire())
   }
 
-  private def answer(method: String)(question: Registration => String): JsonNode = {
+  private def answer(method: String)(question: Registration => String): JsonNode =
+    try answered(method)(question)
+    catch {
+      // `query.stop()` cancels the jobs of the batch; only so Spark knows that nothing has failed.
+      case failure: HudiAnalysisException if RunningBatches.isStopping =>
+        throw new InterruptedException(failure.getMessage)
+    }
+
+  private def answered(method: String)(question: Registration => String): JsonNode = {
     val to = registration()
     val envelope =
       try

@@ -115,8 +115,12 @@ private[pyhudi] class HudiMicroBatchStream(snapshot: HudiSnapshot, schema: Struc
       ()
     } catch {
       // The lease then ends with its process, or when it is stale.
-      case NonFatal(e) => logWarning(s"the end of a stream of ${snapshot.path} was not told", e)
+      case NonFatal(e) => untold(e)
+      case e: InterruptedException => untold(e)
     }
+
+  private def untold(e: Throwable): Unit =
+    logWarning(s"the end of a stream of ${snapshot.path} was not told", e)
 
   override def toString: String = s"pyhudi ${snapshot.path}"
 }

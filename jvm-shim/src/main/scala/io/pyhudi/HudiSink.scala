@@ -8,7 +8,7 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.connector.read.streaming.ReportsSinkMetrics
 import org.apache.spark.sql.execution.streaming.Sink
-import org.apache.spark.sql.pyhudi.{HudiAnalysisException, RunningBatches}
+import org.apache.spark.sql.pyhudi.RunningBatches
 
 /** The sink of one streaming query: it passes each micro-batch to Python as a whole.
   *
@@ -26,20 +26,15 @@ private[pyhudi] class HudiSink(
   // Of a batch that Spark has not reported yet: it also asks when there was none.
   private val progress = new AtomicReference(Map.empty[String, String])
 
-  override def addBatch(batchId: Long, data: DataFrame): Unit =
-    try {
-      val answer = HudiCommits.askWith(
-        "write_batch",
-        RunningBatches.frame(data),
-        target.at(options),
-        "complete" -> complete,
-        "partitioning" -> partitioning)
-      progress.set(HudiSnapshot.textMap(answer.get("progress")))
-    } catch {
-      // `query.stop()` cancels the jobs of the batch; only so Spark knows that nothing has failed.
-      case failure: HudiAnalysisException if RunningBatches.isStopping =>
-        throw new InterruptedException(failure.getMessage)
-    }
+  override def addBatch(batchId: Long, data: DataFrame): Unit = {
+    val answer = HudiCommits.askWith(
+      "write_batch",
+      RunningBatches.frame(data),
+      target.at(options),
+      "complete" -> complete,
+      "partitioning" -> partitioning)
+    progress.set(HudiSnapshot.textMap(answer.get("progress")))
+  }
 
   override def metrics(): util.Map[String, String] = progress.getAndSet(Map.empty).asJava
 
