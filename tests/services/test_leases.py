@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pyhudi.choices import CleanPolicy
-from pyhudi.errors import ConfigError, WriterFenced
+from pyhudi.errors import ConfigError, HistoryExpired, WriterFenced
 from pyhudi.format.instants import Action, InstantTime, State
 from pyhudi.reads import lease_keeper
 from pyhudi.reads.lease_keeper import LONG_S, LeaseKeeper
@@ -104,6 +104,30 @@ def replaced(world: World, rows: dict[str, str]) -> InstantTime:
         return finish(transaction, work(transaction, rows, overwrite=True)).instant
 
 
+def states(world: World) -> dict[InstantTime, list[str] | None]:
+    """The files of each active commit's state, None if it can no longer be read."""
+    view, found = world.view(), dict[InstantTime, list[str] | None]()
+    for commit in view.timeline.commits:
+        try:
+            found[commit.time] = [file.path for file in view.latest(as_of=commit.time)]
+        except HistoryExpired:
+            found[commit.time] = None
+    return found
+
+
+def check_states(
+    world: World, before: dict[InstantTime, list[str] | None], retention: Retention
+) -> None:
+    """No state has fewer files than it had, and those from the commit on that the last clean names
+    can be read; by versions others may not be."""
+    named, by_versions = earliest(world), retention.policy is CleanPolicy.VERSIONS
+    for anew in (False, True):
+        if anew:
+            VIEWS.forget_all()
+        for time, files in states(world).items():
+            assert files == before[time] or (files is None and (by_versions or time < named))
+
+
 def earliest(world: World) -> str:
     """The commit that the last clean names; Apache Hudi archives what was replaced before it."""
     told = last_clean(world.table(), world.table().timeline())
@@ -123,25 +147,41 @@ def test_a_clean_names_the_replace_commit_of_which_a_query_reads_files(
     whole = replaced(world, {"k": "2"})
     for value in ("3", "4"):
         world.upsert({"k": value})
+    before = states(world)
 
     cleaned(world, retention)
 
     assert earliest(world) == whole
+    check_states(world, before, retention)
     reads.stop()
     cleaned(world, retention)
     assert earliest(world) != whole, "the files have gone"
 
 
-def test_a_clean_of_some_partitions_names_a_replace_commit_of_others(world: World) -> None:
+@pytest.mark.parametrize(
+    "retention", [Retention(commits=1), NEWEST_ONLY], ids=["commits", "versions"]
+)
+def test_a_clean_of_some_partitions_names_a_replace_commit_of_others(
+    world: World, retention: Retention
+) -> None:
     world.upsert({"k": "1"})
+    for value in ("1", "2", "3"):
+        written_in_b(world, value)
     whole = replaced(world, {"k": "2"})
-    for value in ("3", "4", "5"):
-        with world.begin() as transaction:
-            finish(transaction, work(transaction, {"j": value}, "b"))
+    for value in ("4", "5", "6"):
+        written_in_b(world, value)
+    before = states(world)
 
-    cleaned(world, Retention(commits=1, partitions=frozenset({"b"})))
+    assert cleaned(world, replace(retention, partitions=frozenset({"b"})))
 
     assert earliest(world) == whole
+    check_states(world, before, retention)
+
+
+def written_in_b(world: World, value: str) -> None:
+    """Write a row of partition b, whose file group is there already."""
+    with world.begin() as transaction:
+        finish(transaction, work(transaction, {"j": value}, "b"))
 
 
 def test_a_clean_with_a_bound_takes_replaced_files_first_and_names_what_it_leaves(

@@ -40,6 +40,7 @@ from pyhudi.services.clean_plan import (
     Held,
     Retention,
     earliest_kept,
+    first_from,
     plan_clean,
 )
 from pyhudi.services.held_files import held_files
@@ -190,7 +191,10 @@ def _clean(
         with kept(lock):  # a listing of the whole table may take longer than a lease
             timeline = table.timeline()
             check_undoing(table, timeline, "A clean", None)
-            plan = planned(writer, retention, timeline, incremental).cut(budget).on(timeline)
+            plan = planned(writer, retention, timeline, incremental).cut(budget)
+            if plan.names_too_late:
+                named = first_from(timeline, _left(table, timeline, plan))
+                plan = replace(plan, earliest=named or plan.earliest)
         doomed = plan.doomed
         if not doomed and not _frees_many(plan):
             return plan, None
@@ -253,10 +257,19 @@ def planned_on(
     if leased:
         facts = replace(facts, held={**leased, **facts.held})
         plan = plan_clean(facts, retention, since, touched)
-    if plan.left is not None and plan.earliest is not None and plan.left < plan.earliest.time:
-        facts = replace(facts, left=(plan.left,))
+    if plan.names_too_late:
+        facts = replace(facts, left=_left(table, timeline, plan))
         plan = plan_clean(facts, retention, since, touched)
     return replace(plan, frees=frees)
+
+
+def _left(table: Table, timeline: Timeline, plan: CleanPlan) -> InstantTime | None:
+    """What the plan has ``left``, but nothing that the last clean has made unreadable."""
+    last = last_clean(table, timeline)
+    if last is None or plan.left is None:
+        return plan.left
+    named = last.earliest_commit_to_retain or last.last_completed_commit_timestamp
+    return max(plan.left, InstantTime(named))
 
 
 def _recent(table: Table, timeline: Timeline, since_ms: int) -> frozenset[InstantTime]:

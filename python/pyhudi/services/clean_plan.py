@@ -77,7 +77,8 @@ class CleanFacts:
 
     ``groups`` have all logs (``timeline/versions.py``). ``replaced`` has the instant that replaced
     a group; ``held`` the files that savepoints, pending plans and queries keep; ``recent`` the
-    commits of the last moments, within which a file stays; ``left`` a commit that stays readable.
+    commits of the last moments, within which a file stays. By commits and by hours the states from
+    ``left`` on stay readable, None for no such wish.
     """
 
     timeline: Timeline
@@ -85,7 +86,7 @@ class CleanFacts:
     replaced: Mapping[Group, InstantTime]
     held: Held
     recent: Collection[InstantTime] = ()
-    left: Collection[InstantTime] = ()
+    left: InstantTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +131,19 @@ class CleanPlan:
 
     @property
     def left(self) -> InstantTime | None:
-        """The first replace commit of which files stay.
+        """The first replace commit of which files stay, in partitions that were left out, too.
 
         Apache Hudi archives what was replaced before ``earliest``, or by versions before the clean:
         then the rows of these files would be there again.
         """
-        return min((f.gone for f in self.old if f.gone is not None and not f.goes), default=None)
+        stay = [f.gone for f in self.old if f.gone is not None and not f.goes]
+        return min((*stay, *([] if self.unchosen is None else [self.unchosen])), default=None)
+
+    @property
+    def names_too_late(self) -> bool:
+        """Whether ``earliest`` is later than what is ``left``."""
+        left, earliest = self.left, self.earliest
+        return left is not None and (earliest is None or left < earliest.time)
 
     @property
     def doomed(self) -> dict[str, list[str]]:
@@ -166,16 +174,6 @@ class CleanPlan:
         )
         return replace(self, old=tuple(old), whole=False)
 
-    def on(self, timeline: Timeline) -> CleanPlan:
-        """The plan of which ``earliest`` is not later than what is ``left``."""
-        left = min(filter(None, (self.left, self.unchosen)), default=None)
-        earliest = self.earliest
-        if left is None or (earliest is not None and earliest.time <= left):
-            return self
-        return replace(
-            self, earliest=next((i for i in timeline.commits if i.time == left), earliest)
-        )
-
 
 def earliest_retained(
     timeline: Timeline, retention: Retention, since: InstantTime
@@ -202,11 +200,23 @@ def earliest_kept(
     retention: Retention,
     since: InstantTime,
     recent: Collection[InstantTime] = (),
+    left: InstantTime | None = None,
 ) -> Instant | None:
-    """``earliest_retained``, but never later than the first of the ``recent`` commits."""
+    """``earliest_retained``, but never later than the first of the ``recent`` commits, or than
+    ``left``, which counts by versions, too."""
     found = earliest_retained(timeline, retention, since)
     first = next((i for i in timeline.commits if i.time in recent), None)
-    return first if found is not None and first is not None and first.time < found.time else found
+    if found is not None and first is not None and first.time < found.time:
+        found = first
+    first = first_from(timeline, left)
+    if first is None or (found is None and retention.policy is not CleanPolicy.VERSIONS):
+        return found
+    return first if found is None or first.time < found.time else found
+
+
+def first_from(timeline: Timeline, time: InstantTime | None) -> Instant | None:
+    """The first active commit at or after ``time``; None for no time."""
+    return next((i for i in timeline.commits if time is not None and i.time >= time), None)
 
 
 def plan_clean(
@@ -222,14 +232,14 @@ def plan_clean(
     no version that is old only now.
     """
     timeline, chosen = facts.timeline, retention.chosen
-    earliest = earliest_kept(timeline, retention, since, {*facts.recent, *facts.left})
+    earliest = earliest_kept(timeline, retention, since, facts.recent, facts.left)
     by_versions = retention.policy is CleanPolicy.VERSIONS
-    asked = earliest_kept(timeline, retention, since, facts.left)
+    asked = earliest_kept(timeline, retention, since, left=facts.left)
     last = timeline.latest_commit
     floor = earliest.time if earliest is not None else None
     if by_versions:
         floor = _first_pending(timeline) or _NEVER
-    asked_floor = asked.time if asked is not None else floor
+    asked_floor = asked.time if asked is not None and not by_versions else floor
     savepoints = {i.time for i in timeline.completed if i.action is Action.SAVEPOINT}
     whole = retention.partitions is None and retention.regex is None
     old: list[OldVersion] = []

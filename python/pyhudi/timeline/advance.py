@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.filenames import FileId, parse_base_file_name, parse_log_file_name
+from pyhudi.format.filenames import (
+    FileId,
+    parse_base_file_name,
+    parse_data_file_name,
+    parse_log_file_name,
+)
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.plans import CleanMetadata, parse_clean_metadata
 from pyhudi.slices.files import BaseFile, FileSlice, Logs, with_logs_of
@@ -88,15 +93,23 @@ def _rewritten(view: FileSystemView, groups: Groups, touched: set[str]) -> list[
 def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetadata | None:
     """What a clean deleted; None if a listing must tell.
 
-    That is so if its file is gone or torn. It is so too if it names no earliest commit: then only a
-    listing finds which snapshots are no longer whole.
+    That is so if its file is gone or torn. It is so too if it names no earliest commit, or deleted
+    a later file, as by versions: then only a listing finds which snapshots are no longer whole.
     """
     path = timeline.file_of(clean)
     try:
         found = parse_clean_metadata(storage.read(path), path)
     except (FileNotFoundError, TableCorrupt):
         return None
-    return found if found.earliest_commit_to_retain else None
+    earliest = found.earliest_commit_to_retain
+    names = [n for each in found.partition_metadata.values() for n in each.success_delete_files]
+    return found if earliest and all(_instant_of(name) < earliest for name in names) else None
+
+
+def _instant_of(name: str) -> str:
+    """The instant of a data file; "" if it is none."""
+    file = parse_data_file_name(name)
+    return "" if file is None else file.instant
 
 
 def _drop_files(groups: Groups, touched: set[str], cleaned: CleanMetadata) -> None:
