@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +15,14 @@ from pyspark.sql import functions as F
 
 import pyhudi
 from pyhudi.errors import HudiError
+from pyhudi.format.stream_marks import STREAMS_KEY
 from pyhudi.transactions.epoch_conflicts import REPLACES
+from tests.spark.racing import overtaken
 from tests.spark.test_stream_sink import LONG_S, OPTIONS, Stream, appended, ended, row
 
 pytestmark = pytest.mark.spark
+
+NAME = "hoodie.datasource.write.streaming.checkpoint.identifier"
 
 
 @pytest.fixture
@@ -98,6 +103,39 @@ def test_a_query_that_is_stopped_in_a_write_of_its_function_has_no_error(stream:
     assert query.exception() is None
 
 
+@pytest.mark.every_line
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "SIMPLE"])
+def test_a_statement_that_runs_again_keeps_the_settings_of_its_stream(
+    stream: Stream, name: str, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings of the function's session; the other program's session has none of them."""
+    spark = stream.spark
+    spark.sql(
+        f"create table {name} (id bigint, name string, ts bigint, dt string) using pyhudi "
+        f"partitioned by (dt) location '{stream.path}' tblproperties "
+        f"(primaryKey = 'id', preCombineField = 'ts', 'hoodie.index.type' = '{index}')"
+    )
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x'), (2, 'a', 1, 'x')")
+
+    def merged(df: DataFrame, batch: int) -> None:
+        session = df.sparkSession
+        session.conf.set(NAME, "mine")
+        df.createOrReplaceTempView("batch")
+        session.sql(
+            f"merge into {name} t using batch on t.id = batch.id "
+            "when matched then update set ts = t.ts + 1"
+        )
+
+    stream.put([row(1)])
+    update = f"update {name} set name = 'b' where id < 3"
+    overtaken(monkeypatch, lambda: spark.sql(update))
+    each_batch(stream, merged)
+    last = pyhudi.last_commit(spark)
+    assert last is not None
+    assert list(json.loads(last.metadata[STREAMS_KEY])) == ["mine"]
+
+
+@pytest.mark.every_line
 def test_a_frame_of_the_batch_is_known_on_any_thread(stream: Stream) -> None:
     def aside(df: DataFrame, batch: int) -> None:
         thread = Thread(target=appended, args=(df.where("id > 0"), stream.path))

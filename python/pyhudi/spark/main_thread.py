@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pyhudi.spark.interrupts import INTERRUPTS
+from pyhudi.spark.sessions import are_pinned, jvm_sessions
 
 
 def interruptible(spark: SparkSession) -> None:
@@ -44,8 +45,8 @@ def _answer_here(spark: SparkSession, context: SparkContext) -> None:
     """
     inside: Any = context
     client: Any = inside._gateway._gateway_client
-    if not hasattr(client, "get_thread_connection"):
-        return  # threads are not pinned: PYSPARK_PIN_THREAD is false
+    if not are_pinned(context):
+        return
     scala = inside._jsc.sc()
     settings = scala.getLocalProperties()
     before = client.get_thread_connection()
@@ -57,6 +58,4 @@ def _answer_here(spark: SparkSession, context: SparkContext) -> None:
         before.close()
     scala.setLocalProperties(settings)
     session: Any = spark
-    module = getattr(SparkSession, "_get_j_spark_session_module", None)  # since Spark 4
-    sessions = module(inside._jvm) if module else inside._jvm.SparkSession
-    sessions.setActiveSession(session._jsparkSession)
+    jvm_sessions(inside._jvm).setActiveSession(session._jsparkSession)

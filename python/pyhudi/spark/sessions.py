@@ -27,17 +27,42 @@ class Sessions(Protocol):
         """Whether the client has cancelled the statement that asks on this thread."""
 
 
+def jvm_sessions(jvm: JavaObject) -> JavaObject:
+    """The JVM's class of sessions, with its static methods."""
+    module = getattr(SparkSession, "_get_j_spark_session_module", None)  # since Spark 4
+    return module(jvm) if module else jvm.SparkSession
+
+
+def are_pinned(context: SparkContext) -> bool:
+    """Whether each thread of Python has one of the JVM: not if PYSPARK_PIN_THREAD is false."""
+    inside: Any = context
+    return hasattr(inside._gateway._gateway_client, "get_thread_connection")
+
+
 @dataclass(frozen=True, slots=True)
 class AttachedSession:
-    """The session that a Python driver attached."""
+    """The session that a Python driver attached, and those that it made of it.
+
+    A stream has a copy of its session, and so has ``newSession()``: with settings of their own.
+    """
 
     session: SparkSession
 
     def asking(self) -> SparkSession:
-        return self.session
+        inside: Any = self.session
+        if not are_pinned(inside.sparkContext):
+            return self.session  # a call may run on another thread of the JVM than the question
+        active = jvm_sessions(inside._jvm).getActiveSession()
+        return self._as(active.get()) if active.isDefined() else self.session
 
     def of(self, jdf: JavaObject) -> SparkSession:
-        return self.session
+        return self._as(jdf.sparkSession())
+
+    def _as(self, found: JavaObject) -> SparkSession:
+        inside: Any = self.session
+        if found.equals(inside._jsparkSession):
+            return self.session
+        return SparkSession(inside.sparkContext, found)
 
     def cancelled(self) -> bool:
         return INTERRUPTS.told()
