@@ -96,8 +96,8 @@ CHANGES: Final = (
             ),
             Mutant(
                 "a clean leaves the logs of the files that it deletes",
-                "plan_clean",
-                (("enumerate(each.files)", "enumerate(each.files[:1])"),),
+                "_old",
+                (("enumerate(of.files)", "enumerate(of.files[:1])"),),
                 ("test_a_change_log_goes_with_the_file_that_it_is_beside",),
             ),
             Mutant(

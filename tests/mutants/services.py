@@ -548,6 +548,30 @@ SERVICES: Final = (
         "an archive that takes away what a reader, a writer or a conflict check still needs",
         (
             Mutant(
+                "a clean names a commit after a replace of which files stay",
+                "CleanPlan.names_too_late",
+                (("", "return False"),),
+                ("test_a_clean_names_the_replace_commit_of_which_a_query_reads_files",),
+            ),
+            Mutant(
+                "a clean of some partitions forgets what others have",
+                "_left_out",
+                (("", "return None"),),
+                ("test_a_clean_of_some_partitions_names_a_replace_commit_of_others",),
+            ),
+            Mutant(
+                "the states that a clean names are not kept whole",
+                "earliest_kept",
+                (("first = first_from(timeline, left)", "first = None"),),
+                ("test_a_clean_of_some_partitions_names_a_replace_commit_of_others[v9-commits]",),
+            ),
+            Mutant(
+                "a view believes that by versions all states are whole",
+                "_cleaned",
+                (("all(_instant_of(name) < earliest for name in names)", "True"),),
+                ("test_a_clean_of_some_partitions_names_a_replace_commit_of_others[v9-versions]",),
+            ),
+            Mutant(
                 "instants are archived past a savepoint, a pending instant or a query",
                 "_stop",
                 (("", "return None"),),
