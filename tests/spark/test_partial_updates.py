@@ -100,6 +100,18 @@ def test_the_columns_of_a_frame_are_enough(lake: Lake, kind: dict[str, str]) -> 
     }
 
 
+def test_a_struct_is_one_value(lake: Lake) -> None:
+    """A part that the frame lacks would be null from then on."""
+    ddl = "id long, s struct<x: int, y: int>"
+    table = lake.table(options={KEY: "id", **LATEST}, ddl=ddl)
+    table.write([(1, (1, 2))], "upsert")
+    some = table.frame([(1, (5,))], "id long, s struct<x: int>")
+    with pytest.raises(AnalysisException, match="'s.y' of the table is missing"):
+        table.write(some, "upsert")
+    table.write([(1, (5, None)), (2, None)], "upsert")
+    assert {row.id: row.s for row in table.df().collect()} == {1: (5, None), 2: None}
+
+
 def test_a_frame_without_the_ordering_column_is_refused_by_event_time(lake: Lake) -> None:
     """Its rows would lose, and say nothing."""
     table = table_of(lake, **PARTIAL)

@@ -131,9 +131,9 @@ def _shape(
     options: WriteOptions,
     named_keys: bool,
 ) -> _Shape:
-    if operation is Operation.UPSERT and filled(config) == Filled() and _ordered(incoming, config):
-        options = replace(options, null_for_missing=True)  # null leaves the value that is there
-    schema = table_schema_after(incoming, current, config.name, operation, options)
+    fills = operation is Operation.UPSERT and filled(config) == Filled()
+    some = fills and _ordered(incoming, config)
+    schema = table_schema_after(incoming, current, config.name, operation, options, some)
     if current is not None:
         schema = with_key_columns(schema, incoming, current, config, operation, options)
     target = StructType.fromJson(schema.json())
@@ -221,8 +221,13 @@ def table_schema_after(
     table_name: str,
     operation: Operation,
     options: WriteOptions,
+    some: bool = False,
 ) -> SparkSchema:
-    """The table's schema after rows of ``incoming`` are written."""
+    """The table's schema after rows of ``incoming`` are written.
+
+    ``some``: they may lack columns, as null leaves the value that is there; but no part of one, as
+    a struct counts as a whole.
+    """
     if current is not None and operation is Operation.DELETE:
         return current
     given = SparkSchema.parse(json.loads(incoming.json())).columns
@@ -241,7 +246,7 @@ def table_schema_after(
     for column in current.columns:
         mine = by_lower_name.pop(column.lower_name, None)
         if mine is None:
-            if not options.null_for_missing:
+            if not (options.null_for_missing or some):
                 raise missing(column.name, column.type)
             columns.append(column)
             continue
