@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import Observation, SparkSession, functions
 from pyspark.sql.types import LongType
 
 from tests import mistakes, sql_suite
@@ -109,6 +109,19 @@ def tables_of_version(spark: Any, folder: str, version: str, count: str) -> obje
         frame.write.format("pyhudi").option(KEY, "id").save(f"{folder}/{name}")
         spark.sql("drop view news")
     return "made"
+
+
+def observed(spark: Any, folder: str) -> object:
+    """What the metrics of written frames get."""
+    found = []
+    for operation in ("bulk_insert", "insert", "upsert"):
+        asked = Observation()
+        counts = functions.count("*").alias("rows"), functions.sum("id").alias("sum")
+        rows = spark.range(100).observe(asked, *counts)
+        given = {KEY: "id", OPERATION: operation}
+        rows.write.format("pyhudi").options(**given).mode("append").save(f"{folder}/observed")
+        found.append(asked.get)
+    return found
 
 
 def write_at(spark: Any, folder: str, path: str) -> object:

@@ -201,6 +201,15 @@ def test_a_stream_of_the_connect_server_by_name(connect: tuple[Place, ConnectCli
     assert "wrong" not in found["tables"], "options that do not fit leave no table"
 
 
+@pytest.mark.parametrize("connect", [pytest.param(NEWEST, marks=pytest.mark.matrix)], indirect=True)
+def test_metrics_of_frames_that_a_remote_session_writes(
+    connect: tuple[Place, ConnectClient],
+) -> None:
+    """Remote sessions of Spark 3.5 have no Observation."""
+    _, client = connect
+    assert client.run("observed") == [{"rows": 100, "sum": 4950}] * 3
+
+
 def prepared(folder: Path) -> tuple[dict[str, str], list[str]]:
     """The folders of the mistakes, and the statements that make their tables in a database."""
     places = {"lake": str(folder / "lake"), "parquet": str(folder / "parquet")}
