@@ -566,6 +566,12 @@ SERVICES: Final = (
                 ("test_a_clean_of_some_partitions_names_a_replace_commit_of_others[v9-commits]",),
             ),
             Mutant(
+                "a clean names states that an earlier one took apart",
+                "_left",
+                (("return max(plan.left, InstantTime(named))", "return plan.left"),),
+                ("test_a_clean_names_nothing_before_what_the_last_one_named",),
+            ),
+            Mutant(
                 "a view believes that by versions all states are whole",
                 "_cleaned",
                 (("all(_instant_of(name) < earliest for name in names)", "True"),),

@@ -22,13 +22,14 @@ from pyhudi.services.archiver import ArchiveRules, archive_table
 from pyhudi.services.budget import Budget
 from pyhudi.services.clean import (
     CleanedFile,
+    Fate,
     clean_table,
     finish_clean,
     last_clean,
     pending_cleans,
 )
 from pyhudi.services.clean_plan import Retention
-from pyhudi.services.savepoints import make_savepoint
+from pyhudi.services.savepoints import drop_savepoint, make_savepoint
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.view import VIEWS
@@ -40,6 +41,9 @@ from tests.transactions.world import NEVER, VERSIONS, World, finish, work
 
 NEWEST_ONLY = Retention(CleanPolicy.VERSIONS, versions=1)
 POLICY = HeartbeatPolicy()
+by_both = pytest.mark.parametrize(
+    "retention", [Retention(commits=1), NEWEST_ONLY], ids=["commits", "versions"]
+)
 US = Process("etl-3", "boot", "pids", "times", 7, 1)
 
 
@@ -137,9 +141,7 @@ def earliest(world: World) -> str:
     return told.earliest_commit_to_retain
 
 
-@pytest.mark.parametrize(
-    "retention", [Retention(commits=1), NEWEST_ONLY], ids=["commits", "versions"]
-)
+@by_both
 def test_a_clean_names_the_replace_commit_of_which_a_query_reads_files(
     world: World, retention: Retention
 ) -> None:
@@ -160,9 +162,7 @@ def test_a_clean_names_the_replace_commit_of_which_a_query_reads_files(
     assert earliest(world) != whole, "the files have gone"
 
 
-@pytest.mark.parametrize(
-    "retention", [Retention(commits=1), NEWEST_ONLY], ids=["commits", "versions"]
-)
+@by_both
 def test_a_clean_of_some_partitions_names_a_replace_commit_of_others(
     world: World, retention: Retention
 ) -> None:
@@ -178,6 +178,29 @@ def test_a_clean_of_some_partitions_names_a_replace_commit_of_others(
 
     assert earliest(world) == whole
     check_states(world, before, retention)
+
+
+def test_a_clean_names_nothing_before_what_the_last_one_named(world: World) -> None:
+    """A savepoint kept the replaced file meanwhile; states after it have lost others."""
+    first = world.upsert({"k": "1"}).instant
+    make_savepoint(world.writer(), first, "")
+    replaced(world, {"k": "2"})
+    for value in ("1", "2", "3"):
+        written_in_b(world, value)
+    for value in ("3", "4", "5"):
+        newest = world.upsert({"k": value}).instant
+    in_a, in_b = (Retention(commits=1, partitions=frozenset({each})) for each in "ab")
+    cleaned(world, in_a)
+    assert earliest(world) == newest
+    drop_savepoint(world.writer(), first)
+    written_in_b(world, "4")
+    before = states(world)
+
+    found = [file.fate for file in cleaned(world, in_b)]
+
+    assert found.count(Fate.DELETED) == 2, "versions before the one that the state named reads"
+    assert earliest(world) == newest
+    check_states(world, before, in_b)
 
 
 def written_in_b(world: World, value: str) -> None:
