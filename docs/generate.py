@@ -15,7 +15,6 @@ from pyhudi import config, errors
 from pyhudi.choices import SYNONYMS, offered
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.hudi_keys import (
-    DELETE_MARKS,
     FIXED,
     FIXED_READS,
     OPEN_FAMILIES,
@@ -23,6 +22,7 @@ from pyhudi.hudi_keys import (
     UNSERVED_READS,
     without_effect,
 )
+from pyhudi.payloads import DELETE_MARKS
 from pyhudi.timeline.states import LEGAL_STATES
 from pyhudi.transactions.phases import STEPS
 
@@ -87,7 +87,7 @@ def options_page() -> str:
             ("key", "value", "another is"),
             ((f"`{k}`", f"`{v}`", "an error" if m else "a warning") for k, (v, m) in FIXED.items()),
         ),
-        "Writes refuse these families, for merges that pyhudi does not do:\n",
+        "Writes refuse all other keys of these families, for merges that pyhudi does not do:\n",
         _words(f"{prefix}*" for prefix in UNSERVED_FAMILIES),
         "Reads refuse these options, which ask for other rows than a snapshot has:\n",
         _words(sorted(UNSERVED_READS)),

@@ -68,7 +68,7 @@ INSTEAD: Final[Mapping[str, str]] = {
     "hoodie.bucket.index.num.buckets says.",
 }
 
-# Families of settings for merges that pyhudi does not do: any key of them is an error in a write.
+# Families of settings for merges: any key of them that is no option is an error in a write.
 UNSERVED_FAMILIES: Final[tuple[str, ...]] = ("hoodie.record.merge.property.",)
 
 # Options of reads that ask for other rows than a snapshot has.
@@ -81,9 +81,6 @@ FIXED_READS: Final[Mapping[str, str]] = {
     "hoodie.datasource.merge.type": "payload_combine",
     "hoodie.realtime.merge.skip": "false",
 }
-
-# Which rows of logs are deletes: a table records it, and a read may only repeat it.
-DELETE_MARKS: Final = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
 
 # Families whose keys are made of a prefix and a name that others choose: sources, mergers, other
 # bundles. Only here an unknown name is taken for Hudi's.

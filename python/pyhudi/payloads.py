@@ -18,8 +18,9 @@ PARTIAL_UPDATE: Final = "hoodie.table.partial.update.mode"
 #: names of properties that merges obey begin so
 MERGE_PROPERTY: Final = "hoodie.record.merge.property."
 UNAVAILABLE: Final = MERGE_PROPERTY + "hoodie.write.partial.update.unavailable.value"
-DELETE_FIELD: Final = MERGE_PROPERTY + "hoodie.payload.delete.field"
-DELETE_MARKER: Final = MERGE_PROPERTY + "hoodie.payload.delete.marker"
+#: which rows are deletes, by a column and a text in it; a table records both with the prefix
+DELETE_MARKS: Final = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
+DELETE_FIELD, DELETE_MARKER = (MERGE_PROPERTY + name for name in DELETE_MARKS)
 
 _MODEL: Final = "org.apache.hudi.common.model."
 _BY_EVENT, _BY_COMMIT = (

@@ -5,8 +5,6 @@ The oracle merges row by row, as the rule says (spec/merging.md R6).
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import UnsupportedTable, WriteFailed
-from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.groups import write_groups
-from pyhudi.rows.log_spec import LoggedSlices, LogSlice
-from pyhudi.rows.partial_rows import whole_rows
-from pyhudi.rows.slice_file import SliceFile
-from pyhudi.rows.slice_merge import merge
 from pyhudi.rows.spec import (
     COMMIT_TIME,
     DELETE,
     EVENT_TIME,
-    GROUP,
     REFUSE,
     REWRITE,
     Filled,
-    GroupPlan,
     WriteSpec,
 )
-from tests.rows.test_log_writer import AVRO, parts
+from tests.rows.test_log_writer import AVRO, beside, merged
 from tests.rows.workers import (
     T1,
     T2,
@@ -43,10 +33,8 @@ from tests.rows.workers import (
     content,
     insert,
     rows_of,
-    run,
     spec,
     upsert,
-    with_columns,
 )
 
 #: key, ordering value, name, price; a delete has neither name nor price
@@ -181,34 +169,18 @@ def base_of(root: Path) -> Stat:
 
 def log(write: WriteSpec, base: Stat, logs: list[Stat], *batch: Row, copies: str = REFUSE) -> Stat:
     """Add a batch beside the file of ``base`` and its ``logs``."""
-    plan = GroupPlan(0, base["file_id"], "p", base["path"], T1, None, 1, copies)
-    order, _ = parts(write, Path(write.root), [])
-    paths = tuple(each["path"] for each in logs)
-    held = LoggedSlices(order, {0: LogSlice(Slice(base["path"]), T1, paths)}) if logs else None
-    work = write_groups(write, {0: plan}, None, held)
-    (stat,) = run(work, with_columns(table_of(list(batch)), **{GROUP: 0}))
-    return stat
+    return beside(write, base, logs, table_of(list(batch)), copies=copies)
 
 
 def read(write: WriteSpec, base: Stat, logs: list[Stat]) -> list[Any]:
     """The names and ordering values that a reader of the slice sees."""
-    root = Path(write.root)
-    order, found = parts(write, root, logs)
-    stored = SliceFile(pa.BufferReader((root / base["path"]).read_bytes()), Slice(base["path"]))
-    order = replace(order, filled=write.filled)
-    found = whole_rows(order, found, lambda: nullcontext(stored), T1)
-    left = merge(order, found, stored, T1)
-    gone = set(left.masked.tolist())
-    rows = [row for at, row in enumerate(content(root, base)) if at not in gone]
-    for part, kept in zip(found, left.kept, strict=True):
-        rows += part.images(kept, order.rows).to_pylist() if len(kept) else []
-    return sorted((row["id"], row["ts"], row["name"]) for row in rows)
+    return merged(write, Path(write.root), base, logs)
 
 
 def test_a_log_has_rows_as_they_come_and_readers_fill_them(tmp_path: Path) -> None:
     base, write = base_of(tmp_path), write_of(tmp_path, T2, Filled(), True)
     logs = [log(write, base, [], ("a", 3, None, 1.0, False), ("b", 1, "b1", None, False))]
-    assert read(write, base, logs) == [("a", 3, "a0"), ("b", 1, "b1")]
+    assert read(write, base, logs) == [("a", "a0", 3), ("b", "b1", 1)]
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -224,7 +196,7 @@ def test_a_row_does_not_take_values_from_a_deleted_one(
         log(write, base, logs, ("a", 4, None, 1.0, False))
     assert caught.value.late
     logs.append(log(write, base, logs, ("a", 4, "new", 1.0, False), ("b", 1, None, None, False)))
-    assert read(write, base, logs) == [("a", 4, "new"), ("b", 1, None)]
+    assert read(write, base, logs) == [("a", "new", 4), ("b", None, 1)]
 
 
 def test_a_late_delete_is_no_row_that_lacks_values(tmp_path: Path) -> None:
@@ -240,7 +212,7 @@ def test_a_statement_that_takes_a_value_away_writes_the_file_anew(tmp_path: Path
     stat = log(write, base, [], ("a", 3, None, 1.0, False), copies=REWRITE)
     assert shown(content(tmp_path, stat)) == [("a", 3, None, 1.0)]
     logs = [log(write, base, [], ("a", 3, "b", 1.0, False), copies=REWRITE)]
-    assert read(write, base, logs) == [("a", 3, "b")]
+    assert read(write, base, logs) == [("a", "b", 3)]
     with pytest.raises(UnsupportedTable, match="would show the old one") as caught:
         log(write, base, logs, ("a", 4, None, 1.0, False))
     assert caught.value.copied

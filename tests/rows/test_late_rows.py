@@ -10,13 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import WriteFailed
-from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.groups import write_groups
-from pyhudi.rows.log_spec import LoggedSlices, LogSlice
-from pyhudi.rows.spec import GROUP, GroupPlan
 from pyhudi.rows.task import error_from_text, text_with_facts
-from tests.rows.test_log_writer import KEYS, Event, base_of, log, merged, parts, table_of, write_of
-from tests.rows.workers import T1, T2, T3, T4, Stat, insert, rows_of, run, with_columns
+from tests.rows.test_log_writer import (
+    KEYS,
+    Event,
+    base_of,
+    beside,
+    log,
+    merged,
+    table_of,
+    write_of,
+)
+from tests.rows.workers import T1, T2, T3, T4, Stat, insert, rows_of
 
 ROWS = st.lists(
     st.tuples(st.sampled_from(KEYS), st.text("xyz", max_size=2), st.integers(1, 9)),
@@ -26,15 +31,8 @@ ROWS = st.lists(
 
 def add(root: Path, base: Stat, logs: list[Stat], layout: int, events: list[Event]) -> Stat:
     """Write ``events`` beside ``logs``, as a writer that knows of their deletes."""
-    write = write_of(root, T4, layout=layout)
-    order, _ = parts(write, root, [])
-    paths = tuple(stat["path"] for stat in logs)
-    held = LoggedSlices(order, {0: LogSlice(Slice(base["path"]), T1, paths)})
     version = 1 if layout > 1 else len(logs) + 1
-    plan = GroupPlan(0, base["file_id"], "p", base["path"], T1, None, version)
-    table = with_columns(table_of(events), **{GROUP: 0})
-    (stat,) = run(write_groups(write, {0: plan}, None, held), table)
-    return stat
+    return beside(write_of(root, T4, layout=layout), base, logs, table_of(events), version)
 
 
 @pytest.mark.parametrize("layout", [1, 2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from pyhudi.rows import log_writer
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.groups import write_groups
 from pyhudi.rows.log_parts import LogPart, parts_of
-from pyhudi.rows.log_spec import CountedInstants, MergeSpec
+from pyhudi.rows.log_spec import CountedInstants, LoggedSlices, LogSlice, MergeSpec
+from pyhudi.rows.partial_rows import whole_rows
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
 from pyhudi.rows.spec import (
@@ -70,10 +72,25 @@ def table_of(events: Sequence[Event]) -> pa.Table:
 
 def log(write: WriteSpec, base: Stat, events: Sequence[Event], version: int = 1) -> Stat:
     """Write ``events`` to a log beside the file of ``base``."""
-    plan = GroupPlan(0, base["file_id"], base["partition_path"], base["path"], T1, None, version)
-    stats = run(write_groups(write, {0: plan}), with_columns(table_of(events), **{GROUP: 0}))
-    assert len(stats) == 1
-    return stats[0]
+    return beside(write, base, [], table_of(events), version)
+
+
+def beside(
+    write: WriteSpec,
+    base: Stat,
+    logs: Sequence[Stat],
+    rows: pa.Table,
+    version: int = 1,
+    copies: str = REFUSE,
+) -> Stat:
+    """Write rows beside the file of ``base``, as a writer that knows of the deletes in ``logs``."""
+    place = base["file_id"], base["partition_path"], base["path"], T1
+    plan = GroupPlan(0, *place, None, version, copies)
+    order, _ = parts(write, Path(write.root), [])
+    paths = tuple(each["path"] for each in logs)
+    known = LoggedSlices(order, {0: LogSlice(Slice(base["path"]), T1, paths)}) if logs else None
+    (stat,) = run(write_groups(write, {0: plan}, None, known), with_columns(rows, **{GROUP: 0}))
+    return stat
 
 
 def parts(write: WriteSpec, root: Path, logs: Sequence[Stat]) -> tuple[MergeSpec, list[LogPart]]:
@@ -82,6 +99,7 @@ def parts(write: WriteSpec, root: Path, logs: Sequence[Stat]) -> tuple[MergeSpec
     found = MergeSpec(
         write.root, write.fs, CountedInstants(frozenset({T1, T2, T3, T4}), ""), rows,
         pa.struct([("ts", pa.int64())] if event_time else []), ("ts",) if event_time else (),
+        filled=write.filled,
     )  # fmt: skip
     return found, parts_of(found, [(s["path"], (root / s["path"]).read_bytes()) for s in logs], {})
 
@@ -90,11 +108,13 @@ def merged(write: WriteSpec, root: Path, base: Stat, logs: Sequence[Stat]) -> li
     """The rows that a reader of the slice sees, sorted."""
     how, held = parts(write, root, logs)
     with pa.OSFile(str(root / base["path"])) as opened:
-        result = merge(how, held, SliceFile(opened, Slice(base["path"])), T1)
-    rows = pq.ParquetFile(root / base["path"]).read(columns=["id", "name", "ts"]).to_pylist()
-    rows = [row for at, row in enumerate(rows) if at not in set(result.masked.tolist())]
-    for part, kept in zip(held, result.kept, strict=True):
-        rows += [] if part.deletes else part.images(kept, how.rows).to_pylist()
+        stored = SliceFile(opened, Slice(base["path"]))
+        held = whole_rows(how, held, lambda: nullcontext(stored), T1)
+        result = merge(how, held, stored, T1)
+        rows = pq.ParquetFile(root / base["path"]).read(columns=["id", "name", "ts"]).to_pylist()
+        rows = [row for at, row in enumerate(rows) if at not in set(result.masked.tolist())]
+        for part, kept in zip(held, result.kept, strict=True):
+            rows += [] if part.deletes else part.images(kept, how.rows).to_pylist()
     return sorted((row["id"], row["name"], row["ts"]) for row in rows)
 
 

@@ -131,7 +131,8 @@ class Merge:
         )
         behind = None
         if wins is not None:
-            behind = at[~wins], picks[~wins]
+            if spec.fills is not None:
+                behind = at[~wins], picks[~wins]
             at, picks = at[wins], picks[wins]
         keep = None
         if DELETE in rows.column_names:

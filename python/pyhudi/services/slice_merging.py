@@ -16,8 +16,7 @@ from pyhudi.choices import PartialUpdates
 from pyhudi.errors import ConfigError
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import MergeMode, TableConfig, TableType
-from pyhudi.hudi_keys import DELETE_MARKS
-from pyhudi.payloads import MERGE_PROPERTY, PARTIAL_UPDATE, UNAVAILABLE
+from pyhudi.payloads import DELETE_MARKS, MERGE_PROPERTY, PARTIAL_UPDATE, UNAVAILABLE
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
 from pyhudi.rows.spec import FileSystemSpec, Filled
 from pyhudi.slices.files import FileSlice

@@ -16,11 +16,10 @@ from pyhudi.format.table_config import (
     TableConfig,
     TableType,
 )
-from pyhudi.hudi_keys import DELETE_MARKS
-from pyhudi.payloads import MERGE_PROPERTY, PARTIAL_UPDATE, UNAVAILABLE
+from pyhudi.payloads import DELETE_MARKS, MERGE_PROPERTY, MODE, PARTIAL_UPDATE, UNAVAILABLE
 from pyhudi.timeline.table import Table
 
-MERGE_MODE, PAYLOAD = "hoodie.record.merge.mode", "hoodie.compaction.payload.class"
+PAYLOAD = "hoodie.compaction.payload.class"
 STRATEGIES = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 LOGGING = "hoodie.table.cdc.supplemental.logging.mode"
 #: the first table version whose readers know modes of partial updates (spec/merging.md R6)
@@ -76,7 +75,7 @@ def _merging(config: TableConfig) -> str | None:
         if raw.get(key) and raw[key] not in SERVED_STRATEGIES:
             return f"merging by {key}={raw[key]}"
     if config.merge_mode is MergeMode.CUSTOM:
-        return f"merging by {MERGE_MODE}=CUSTOM"
+        return f"merging by {MODE}=CUSTOM"
     if (mode := unknown_partial_updates(config)) is not None:
         return f"merging by {PARTIAL_UPDATE}={mode}"
     special = {k: raw[k] for k in sorted(raw) if k in DELETE_MARKS or k.startswith(MERGE_PROPERTY)}
