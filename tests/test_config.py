@@ -141,6 +141,12 @@ def test_keys_are_found_in_any_case() -> None:
             MergeMode.COMMIT_TIME_ORDERING,
         ),
         (
+            "hoodie.table.legacy.payload.class",
+            "DefaultHoodieRecordPayload",
+            "merge_mode",
+            MergeMode.EVENT_TIME_ORDERING,
+        ),
+        (
             "hoodie.record.merge.strategy.id",
             "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
             "merge_mode",
@@ -189,6 +195,8 @@ def test_no_unknown_hoodie_key_passes_unnoticed(name: str) -> None:
         ("hoodie.combine.before.upsert", "yes", "true or false"),
         ("hoodie.index.type", "HBASE", "SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, BUCKET"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload", "EVENT_TIME_ORDERING"),
+        ("payloadClass", "com.example.MyPayload", "AWSDmsAvroPayload, PartialUpdateAvroPayload"),
+        ("hoodie.table.legacy.payload.class", "com.example.MyPayload", "EVENT_TIME_ORDERING"),
         ("hoodie.record.merge.mode", "CUSTOM", "EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING"),
         ("hoodie.populate.meta.fields", "false", "only 'true'"),
         ("hoodie.table.cdc.enabled", "yes", "true or false"),

@@ -133,7 +133,7 @@ OUTCOMES: Mapping[str, tuple[Mapping[str, str], str | None, str | None, Probe]] 
     "merge_mode": (
         {**KEYED, "preCombineField": "at"}, "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", made,
     ),
-    "payload_class": (KEYED, "org.acme.Payload", None, made),
+    "payload_class": (KEYED, "OverwriteWithLatestAvroPayload", None, made),
     "partial_updates": (KEYED, "IGNORE_DEFAULTS", None, made),
     "unavailable_value": (FILLS, "?", "none", made),
     "delete_field": ({**KEYED, DELETE_MARKER: "D"}, "city", "at", made),

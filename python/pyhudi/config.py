@@ -83,6 +83,8 @@ _FOREIGN_TIME_TRAVEL = frozenset(
 #: options whose values are columns: a table keeps the spelling of its columns
 _NAME_COLUMNS = frozenset({"record_key_fields", "partition_fields", "ordering_fields"})
 
+#: options whose values may be payload classes
+_MERGING = frozenset({"merge_mode", "payload_class"})
 #: the type of query that Apache Hudi's Hive sync asks for
 _HIVE_SYNCS = {"true": QueryType.READ_OPTIMIZED.value, "false": QueryType.SNAPSHOT.value}
 _QUERY_TYPE = _READ_KEYS[AS_RO_TABLE]
@@ -384,7 +386,7 @@ def _sort(rows: Mapping[str, Option], source: Mapping[str, str]) -> _Given:
         if low == AS_RO_TABLE and str(text).strip().lower() == "false" and len(types) > 1:
             continue  # Hive sync says it of each table; a read may ask for a range all the same
         if (row := rows.get(low)) is not None:
-            several = properties_of(str(text)) if row.name == "merge_mode" else {}
+            several = properties_of(key, str(text)) if row.name in _MERGING else {}
             for name, value in (several or {low: str(text)}).items():
                 _add(given.found, rows[name], key, value)
         elif not low.startswith("hoodie."):

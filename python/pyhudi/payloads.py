@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pyhudi.format.table_config import MergeMode
+from pyhudi.errors import ConfigError
+from pyhudi.format.table_config import PAYLOAD_MODES, MergeMode
 
 MODE: Final = "hoodie.record.merge.mode"
 ORDERING: Final = "hoodie.table.ordering.fields"
-#: the class that was named; nothing follows from it
+#: the class that was named; what follows from it stands in the other properties
 LEGACY: Final = "hoodie.table.legacy.payload.class"
 PARTIAL_UPDATE: Final = "hoodie.table.partial.update.mode"
 #: names of properties that merges obey begin so
@@ -50,7 +51,32 @@ PAYLOADS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-def properties_of(payload: str) -> Mapping[str, str]:
-    """The properties that a payload class stands for, named with or without its package; none for
-    one that is no more than a merge mode."""
-    return PAYLOADS.get(payload.strip().rsplit(".", 1)[-1], {})
+#: options that name a class, in lower case; the second is for SQL
+_NAMING: Final = (
+    "hoodie.datasource.write.payload.class",
+    "payloadclass",
+    "hoodie.compaction.payload.class",
+    LEGACY,
+)
+
+
+def properties_of(key: str, text: str) -> Mapping[str, str]:
+    """The properties that ``key`` stands for if ``text`` is a payload class, with or without its
+    package; none if the text is the whole value.
+
+    ``ConfigError`` if the key must name a class, and pyhudi does not know it.
+    """
+    name = text.strip().rsplit(".", 1)[-1]
+    if (found := PAYLOADS.get(name)) is not None:
+        return found
+    naming = key.lower() in _NAMING
+    if naming and name not in PAYLOAD_MODES and name.upper() not in (_BY_EVENT, _BY_COMMIT):
+        raise ConfigError(
+            f"'{key}' is '{text}', but pyhudi merges by event time, by commit time, or by one of "
+            f"these classes: {', '.join((*PAYLOAD_MODES, *PAYLOADS))}. Name one of them, or set "
+            f"{MODE} to {_BY_EVENT} or {_BY_COMMIT}.",
+            key=key,
+        )
+    if key.lower() == LEGACY and name in PAYLOAD_MODES:
+        return {LEGACY: _MODEL + name, MODE: PAYLOAD_MODES[name].value}
+    return {}

@@ -374,6 +374,7 @@ def test_in_a_table_with_both_the_zone_of_both_sides_holds_as_in_hudi() -> None:
     assert (found.input_zone, found.output_zone) == ("UTC", "UTC")
 
 
+LEGACY = "hoodie.table.legacy.payload.class"
 PAYLOAD = "hoodie.datasource.write.payload.class"
 MODEL = "org.apache.hudi.common.model."
 MERGES = "hoodie.record.merge.property."
@@ -446,8 +447,10 @@ def test_a_payload_class_stands_for_the_properties_that_apache_hudi_records(
     raw = config_of(given, *CHANGES).raw
     words = ("merge", "payload", "partial", "ordering")
     told = {key: text for key, text in raw.items() if any(word in key for word in words)}
-    assert told == {**found, "hoodie.table.legacy.payload.class": MODEL + payload}
+    assert told == {**found, LEGACY: MODEL + payload}
     resolve_write(given, raw)
+    given[LEGACY] = given.pop(PAYLOAD)
+    assert config_of(given, *CHANGES).raw == raw
     for other in {"AWSDmsAvroPayload", "PartialUpdateAvroPayload"} - {payload}:
         with pytest.raises(ConfigError, match="but the table has"):
             resolve_write({PAYLOAD: MODEL + other}, raw)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.change_log import LogContent
@@ -62,7 +62,8 @@ EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 COMMIT_TIME_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
-_PAYLOAD_MODES = {
+#: the payload classes that are no more than a merge mode
+PAYLOAD_MODES: Final[Mapping[str, MergeMode]] = {
     "DefaultHoodieRecordPayload": MergeMode.EVENT_TIME_ORDERING,
     "EventTimeAvroPayload": MergeMode.EVENT_TIME_ORDERING,
     "OverwriteWithLatestAvroPayload": MergeMode.COMMIT_TIME_ORDERING,
@@ -71,7 +72,6 @@ _STRATEGY_MODES = {
     EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME_ORDERING,
     COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME_ORDERING,
 }
-SERVED_PAYLOADS = frozenset(_PAYLOAD_MODES)
 #: the last one means: by payload
 SERVED_STRATEGIES = frozenset({*_STRATEGY_MODES, "00000000-0000-0000-0000-000000000000"})
 
@@ -267,7 +267,7 @@ def _merge_mode(
             ) from None
     payload = raw.get("hoodie.compaction.payload.class", "").rsplit(".", 1)[-1]
     if payload:
-        return _PAYLOAD_MODES.get(payload, MergeMode.CUSTOM)
+        return PAYLOAD_MODES.get(payload, MergeMode.CUSTOM)
     strategy = raw.get("hoodie.record.merge.strategy.id", "")
     if strategy and version >= 8:
         return _STRATEGY_MODES.get(strategy, MergeMode.CUSTOM)

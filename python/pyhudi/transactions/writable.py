@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyhudi.choices import PartialUpdates
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.table_config import (
-    SERVED_PAYLOADS,
+    PAYLOAD_MODES,
     SERVED_STRATEGIES,
     KeyGenerator,
     MergeMode,
@@ -69,7 +69,7 @@ def unlogged(config: TableConfig) -> str | None:
 def _merging(config: TableConfig) -> str | None:
     raw = config.raw
     payload = raw.get(PAYLOAD, "").rsplit(".", 1)[-1]
-    if payload and payload not in SERVED_PAYLOADS:
+    if payload and payload not in PAYLOAD_MODES:
         return f"merging by {PAYLOAD}={raw[PAYLOAD]}"
     for key in STRATEGIES:
         if raw.get(key) and raw[key] not in SERVED_STRATEGIES:
