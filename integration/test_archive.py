@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ import pyhudi as package
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
 from integration.sample import cells
-from integration.test_clean import options, registered, rows, seen, seen_at
+from integration.test_clean import DS, data_files, options, registered, rows, seen, seen_at
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.format.archive import (
@@ -23,6 +24,7 @@ from pyhudi.format.archive import (
 from pyhudi.format.instants import State
 from pyhudi.locks.open import LockOpener
 from pyhudi.services import archive_history
+from pyhudi.services import clean as clean_module
 from pyhudi.services.archiver import archived as moved
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.storage.local import LocalStorage
@@ -163,6 +165,47 @@ def test_each_goes_on_with_the_archive_of_the_other(
     assert archived_as_hudi_says(hudi, path, version) == archived(path)
     for reader in (hudi, pyhudi, HudiRs()):
         assert seen(reader, path) == {"a": 15, "0": 15, "1": 13, "2": 14}
+
+
+#: cleans that leave files which the replace commit replaced
+LEAVING: dict[str, dict[str, Any]] = {
+    "max_files": {"max_files": 1},
+    "partitions": {"options": {"hoodie.clean.partition.filter.regex": "a"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "left"),
+    cells(
+        [(v, left) for v in (9, 8, 6) for left in LEAVING], [(9, "max_files"), (6, "partitions")]
+    ),
+)
+def test_replaced_rows_stay_away_after_a_clean_that_left_their_files(
+    peers: Callable[[str], SparkPeer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    left: str,
+) -> None:
+    """Apache Hudi archives the replace commits before the commit that the last clean names."""
+    monkeypatch.setattr(clean_module, "SPARED_MS", 0)
+    hudi, path, given = peers("hudi-1.2.0"), tmp_path / "t", options(version)
+    for value in range(9):
+        mode = "append" if value else "overwrite"
+        hudi.write(path, rows({"a": value, "b": value}), given, mode)
+        if value == 1:
+            hudi.write(path, rows({"b": 7}), {**given, DS + "operation": "insert_overwrite"})
+    before = data_files(path)
+    asked = LEAVING[left]
+    commits = {"hoodie.clean.commits.retained": "2"}
+    package.clean(str(path), **{**asked, "options": commits | asked.get("options", {})})
+    assert data_files(path) < before
+
+    by_hudi(hudi, path)
+    assert archived(path)
+    for reader in (hudi, peers("pyhudi"), HudiRs()):
+        found = sorted((row["id"], row["v"]) for row in reader.read(path).rows)
+        assert found == [("a", 8), ("b", 8)], reader.name
 
 
 def archive_on(storage: FaultyStorage) -> None:

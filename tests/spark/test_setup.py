@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyspark
@@ -18,6 +19,7 @@ from pyhudi.errors import SetupError
 from pyhudi.spark.installation import check_before_start, check_running, java_program, java_version
 from pyhudi.spark.jars import LINES, NEWEST, jar_for, spark_line
 from pyhudi.spark.session import AS_HUDI, PROGRESS, spark_conf
+from pyhudi.spark.sessions import AttachedSession
 from tests.process_facts import answer_to
 from tests.spark.tables import Lake, rows_of
 
@@ -213,8 +215,11 @@ spark.stop()
 
 @pytest.mark.spark
 @pytest.mark.every_line
-def test_configure_works_in_a_jvm_that_runs_already(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pinned", ["true", "false"])
+def test_configure_works_in_a_jvm_that_runs_already(tmp_path: Path, pinned: str) -> None:
+    """Not pinned, a thread of Python has none of its own in the JVM."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment["PYSPARK_PIN_THREAD"] = pinned
     done = subprocess.run(
         [sys.executable, "-c", SECOND, str(tmp_path / "t")],
         capture_output=True, text=True, env=environment, cwd=tmp_path,
@@ -293,6 +298,13 @@ def test_a_program_that_knows_nothing_of_pyhudi_works_and_may_attach_later(tmp_p
         "rows": 3, "planners": 1, "as hudi": 3, "by name": [1, 3],
         "after attach": "t", "planners after attach": 0,
     }  # fmt: skip
+
+
+def test_threads_that_are_not_pinned_are_not_asked_for_their_session() -> None:
+    session: Any = SimpleNamespace(
+        sparkContext=SimpleNamespace(_gateway=SimpleNamespace(_gateway_client=object()))
+    )
+    assert AttachedSession(session).asking() is session
 
 
 def test_configure_serves_hudis_name_only_on_request() -> None:
