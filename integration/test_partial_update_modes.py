@@ -225,6 +225,29 @@ def test_both_engines_write_what_apache_hudi_writes_alone(
     )
 
 
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+
+
+@pytest.mark.matrix
+def test_a_statement_sets_null_in_rows_that_hudi_has_put_into_logs_alone(
+    peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path
+) -> None:
+    """A new key of a bucket goes to a log."""
+    fleet = Fleet(peers, hudi_rs, tmp_path / "t", DEFAULTS)
+    fleet.given |= BUCKETS
+    fleet.write((0, "a0", "b0", 0, 10, "c"))
+    fleet.write((1, "a1", "b1", 1, 10, "c"))
+    assert len(list(fleet.path.rglob("*.log.*"))) == 1
+    for key, value in BUCKETS.items():
+        fleet.pyhudi.sql(f"set {key}={value}")
+    fleet.pyhudi.sql(f"update pyhudi.`{fleet.path}` set a = null, b = 'set' where id = 1")
+    for key in BUCKETS:
+        fleet.pyhudi.sql(f"reset {key}")
+    assert [row[1:4] for row in fleet.check()] == [("a0", "b0", 0), (None, "set", 1)]
+    fleet.write((0, None, "again", 5, 10, "u"), (1, "new", None, None, 10, "u"))
+    assert [row[1:4] for row in fleet.check()] == [("a0", "again", 5), ("new", "set", 1)]
+
+
 def values(fleet: Fleet) -> list[Row]:
     """The rows without the time of their commit."""
     return [row[:-1] for row in fleet.check()]

@@ -57,6 +57,7 @@ ZONES = ("UTC", "America/New_York", "Asia/Kolkata")
 
 GLOBAL = ("hoodie.index.type", "GLOBAL_SIMPLE")
 LATEST = ("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING")
+FILLS = ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS")
 MERGE_ON_READ = ("type", "mor")
 BUCKETS = ("hoodie.index.type", "BUCKET")
 VERSION = "hoodie.write.table.version"

@@ -30,6 +30,7 @@ class Definition:
     ``upserts`` tells whether INSERT looks keys up; else it adds rows, whatever their keys. Under a
     ``unique`` key, a global index's, a row is found in any partition; else a key is a partition's
     own. ``latest``: of two rows with one key the one that came later stays, whatever its order.
+    ``fills``: null in a row that is written stands for the value that the row before it has.
     """
 
     keys: tuple[str, ...]
@@ -39,6 +40,7 @@ class Definition:
     properties: tuple[tuple[str, str], ...] = ()
     unique: bool = False
     latest: bool = False
+    fills: bool = False
 
     @property
     def decides(self) -> str | None:
@@ -121,7 +123,7 @@ class Model:
                 continue
             old = rows[places[place]]
             if self._wins(row, old):
-                rows[places[place]] = row
+                rows[places[place]] = self._filled(row, old)
         return replace(self, rows=tuple(rows))
 
     def overwritten(self, batch: Sequence[Row], paths: Iterable[Row] | None) -> Model:
@@ -165,6 +167,11 @@ class Model:
     def _wins(self, new: Row, old: Row) -> bool:
         """Whether a row replaces the one of its key: the larger ordering value, the later one."""
         return self.definition.decides is None or self.rank(new) >= self.rank(old)
+
+    def _filled(self, row: Row, old: Row) -> Row:
+        if not self.definition.fills:
+            return row
+        return tuple(b if a is None else a for a, b in zip(row, old, strict=True))
 
     def _check_keys(self, rows: Iterable[Row]) -> None:
         # Of a key of several columns one at least has a value, as in Hudi.

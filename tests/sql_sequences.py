@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tests.sql_column_draws import add, drop, move, rename, widen
 from tests.sql_columns import Refused
 from tests.sql_domains import (
+    FILLS,
     GLOBAL,
     INDEXES,
     LATEST,
@@ -83,7 +84,7 @@ class Story:
 def story(number: int) -> Story:
     """The sequence of this number: a table and ``STATEMENTS`` statements."""
     chance = Chance(number)
-    return _told(chance, _typed(_table(chance), number))
+    return _told(chance, _filling(_typed(_table(chance), number), number))
 
 
 def logged_story(number: int) -> Story:
@@ -93,7 +94,8 @@ def logged_story(number: int) -> Story:
     more = MERGE_ON_READ, *chance.one(LOGS)
     of = model.definition
     definition = replace(of, properties=(*of.properties, *more))
-    return _told(chance, replace(model, definition=definition), (serve, serve, serve, serve))
+    model = _filling(replace(model, definition=definition), number)
+    return _told(chance, model, (serve, serve, serve, serve))
 
 
 def _told(chance: Chance, start: Model, services: tuple[Maker, ...] = ()) -> Story:
@@ -147,6 +149,15 @@ def _typed(model: Model, number: int) -> Model:
     if number % 2 or of.decides is not None:
         return model
     return replace(model, definition=replace(of, properties=(*of.properties, MERGE_ON_READ)))
+
+
+def _filling(model: Model, number: int) -> Model:
+    """The table, by commit time with partial updates where it can, in two of three sequences."""
+    of = model.definition
+    can = (VERSION, "9") in of.properties and of.upserts and of.decides is None and not of.unique
+    if number % 3 == 0 or not can:
+        return model
+    return replace(model, definition=replace(of, fills=True, properties=(*of.properties, FILLS)))
 
 
 def _create(model: Model) -> str:

@@ -13,7 +13,7 @@ def serve(chance: Chance, model: Model) -> Made:
     """A compaction, the plan of one, the run of planned ones, a log compaction or a clustering."""
     of = model.definition
     calls = [COMPACTION.format(op=op) for op in ("scheduleAndRun", "schedule", "schedule", "run")]
-    if (VERSION, "6") not in of.properties:
+    if (VERSION, "6") not in of.properties and not of.fills:
         calls += [COMPACTION.format(op=op) for op in ("scheduleAndLogCompact", "logCompact")]
     if BUCKETS not in of.properties:
         calls.append("call pyhudi.system.cluster(table => '{t}')")

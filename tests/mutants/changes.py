@@ -447,6 +447,19 @@ CHANGES: Final = (
                 ("test_a_statement_that_takes_a_value_away_writes_the_file_anew",),
             ),
             Mutant(
+                "a value that a statement takes from a row of logs alone stays",
+                "LogAppend.note_changed",
+                (("", "return"),),
+                ("test_a_statement_takes_no_value_from_a_row_of_logs_alone",),
+            ),
+            Mutant(
+                "no task is told which rows of a statement are old",
+                "write_placed",
+                (("marks.append(HOME)", "pass"),),
+                ("test_a_statement_sets_null_in_rows_that_only_logs_have",),
+                spark=True,
+            ),
+            Mutant(
                 "a row takes values from below a delete of the same write",
                 "stacked",
                 ((" | deletes | np.append(False, deletes[:-1])", ""),),

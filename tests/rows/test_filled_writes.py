@@ -18,6 +18,7 @@ from pyhudi.rows.spec import (
     COMMIT_TIME,
     DELETE,
     EVENT_TIME,
+    HOME,
     REFUSE,
     REWRITE,
     Filled,
@@ -216,3 +217,22 @@ def test_a_statement_that_takes_a_value_away_writes_the_file_anew(tmp_path: Path
     with pytest.raises(UnsupportedTable, match="would show the old one") as caught:
         log(write, base, logs, ("a", 4, None, 1.0, False))
     assert caught.value.copied
+
+
+@pytest.mark.parametrize("price", [1.0, None])
+def test_a_statement_takes_no_value_from_a_row_of_logs_alone(
+    tmp_path: Path, price: float | None
+) -> None:
+    """In a bucket: the base file lacks the key, so only the statement knows that the row is old."""
+    base = base_of(tmp_path)
+    logs = [log(write_of(tmp_path, T2, Filled(), True), base, [], ("b", 1, "b1", 1.0, False))]
+    write = write_of(tmp_path, T3, Filled(), True, exact=True, keys_known=False)
+    rows = table_of([("b", 2, "b2", price, False), ("c", 1, None, None, False)])
+    rows = rows.append_column(HOME, pa.array([base["file_id"], None]))
+    if price is None:
+        with pytest.raises(UnsupportedTable, match="'b' has no value in a column") as caught:
+            beside(write, base, logs, rows)
+        assert caught.value.copied
+    else:
+        logs.append(beside(write, base, logs, rows))
+        assert read(write, base, logs) == [("a", "a0", 2), ("b", "b2", 2), ("c", None, 1)]

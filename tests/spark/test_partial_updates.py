@@ -21,6 +21,7 @@ from tests.spark.tables import (
     HudiTable,
     Lake,
     listing,
+    settings,
 )
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
@@ -152,6 +153,28 @@ def test_a_statement_sets_null(lake: Lake, kind: dict[str, str]) -> None:
     )
     sql(f"delete from {named} where id = 1")
     assert told(table) == {0: ("b", None, None, 10), 2: ("a2", 8, None, 10)}
+
+
+def test_a_statement_sets_null_in_rows_that_only_logs_have(lake: Lake) -> None:
+    """Rows that a MERGE inserts beside logs may have nulls: nothing was there."""
+    table = table_of(lake, **PARTIAL, **MOR, **BUCKETS)
+    table.write([row(0, "a0", 1, 10)], "upsert")
+    table.write([row(1, "a1", 1, 10)], "upsert")
+    sql, named = table.spark.sql, f"pyhudi.`{table.path}`"
+    logs = len([path for path in listing(table.path) if ".log." in path])
+    with settings(table.spark, BUCKETS):
+        sql(
+            f"merge into {named} t using (select 2 as id, 'x' as dt) s on t.id = s.id "
+            "when not matched then insert (id, a, n, s, ts, Op, dt) "
+            "values (s.id, null, 2, null, 10, 'I', s.dt)"
+        )
+        assert len([path for path in listing(table.path) if ".log." in path]) == logs + 1
+        sql(f"update {named} set a = null where id = 1")
+    assert told(table) == {
+        0: ("a0", 1, None, 10),
+        1: (None, 1, None, 10),
+        2: (None, 2, None, 10),
+    }
 
 
 @pytest.mark.parametrize("kind", [{}, MOR], ids=["cow", "mor"])

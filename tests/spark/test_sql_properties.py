@@ -18,10 +18,11 @@ from tests.sql_sequences import logged_story, story
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 #: a sample for `make test`: versions 6, 8 and 9, keyed (also by times) and keyless, a global index,
-#: with each kind of statement, columns that a definition replaces among them, arrays and maps
-SAMPLE = (6, 18, 93, 99)
-#: the same of tables with logs: by event time, in buckets, with compactions
-LOGGED = (83,)
+#: with each kind of statement, columns that a definition replaces among them, arrays and maps, and
+#: partial updates
+SAMPLE = (6, 7, 18, 93, 99)
+#: the same of tables with logs: by event time, in buckets, with compactions; with partial updates
+LOGGED = (83, 104)
 
 
 @pytest.mark.parametrize("number", numbers(SAMPLE, asked("0:40")))

@@ -13,8 +13,9 @@ from pyhudi.rows.base_file import TableFiles
 from pyhudi.rows.log_spec import LoggedSlices
 from pyhudi.rows.log_writer import LogAppend
 from pyhudi.rows.merge import Append, Merge
+from pyhudi.rows.merge_rules import as_mask
 from pyhudi.rows.rows import Sequencer, incoming_table
-from pyhudi.rows.spec import GROUP, STAT_SCHEMA, GroupPlan, WriteSpec
+from pyhudi.rows.spec import GROUP, HOME, STAT_SCHEMA, GroupPlan, WriteSpec
 from pyhudi.rows.stored_types import stored_schema
 from pyhudi.rows.task import Batches, current_task, reporting
 
@@ -72,7 +73,10 @@ def write_groups(
                 if isinstance(job, LogAppend) and deletes is not None:
                     job.look_at(deletes)
             assert job is not None
-            job.add(incoming_table(rows, spec, schema))
+            incoming = incoming_table(rows, spec, schema)
+            if isinstance(job, LogAppend) and HOME in rows.schema.names:
+                job.note_changed(incoming, as_mask(rows.column(HOME).is_valid()))
+            job.add(incoming)
         if job is not None:
             yield _as_batch(job.finish())
 

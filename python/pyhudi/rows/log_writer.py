@@ -76,12 +76,19 @@ class LogAppend:
         keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
         self._inbox = Inbox(files.spec, self._old, keyed)
         self._late: LateRows | None = None
+        self._changed: str | None = None
 
     def look_at(self, deletes: LoggedSlices) -> None:
         """Its rows may come after ``deletes``: rows that come too late are refused."""
         of = deletes.slices.get(self._plan.ordinal)
         if of is not None:
             self._late = LateRows(self._files, deletes.order, of)
+
+    def note_changed(self, incoming: pa.Table, changed: Mask) -> None:
+        """Which ``incoming`` rows of a statement take the place of a row of the table, also of one
+        that only logs have."""
+        if self._changed is None and changed.any():
+            self._changed = self._lacking_key(_only(incoming, changed))
 
     def add(self, incoming: pa.Table) -> None:
         """Take incoming rows."""
@@ -124,23 +131,27 @@ class LogAppend:
     def _lacking(self, incoming: IncomingRows, found: Sequence[_Match]) -> str | None:
         """The key of a row whose values count, all, but readers of a log would take some of them
         from the row below (spec/merging.md R6); None if there is none."""
+        if self._changed is not None:
+            return self._changed
+        matches = (incoming.of_unit(each.unit).take(pa.array(each.picks)) for each in found)
+        return next(filter(None, map(self._lacking_key, matches)), None)
+
+    def _lacking_key(self, rows: pa.Table) -> str | None:
+        """The key of one of the ``rows``, of which a reader of logs would not take all values."""
         spec = self._files.spec
         if spec.filled is None or not spec.exact:
             return None
-        for match in found:
-            rows = without_deletes(incoming.of_unit(match.unit).take(pa.array(match.picks)))
-            lacks = lacks_values(rows, spec.filled)
-            if lacks.any():
-                return str(_only(rows, lacks).column(KEY_COLUMN)[0].as_py())
-        return None
+        rows = without_deletes(rows)
+        lacking = _only(rows, lacks_values(rows, spec.filled))
+        return str(lacking.column(KEY_COLUMN)[0].as_py()) if lacking.num_rows else None
 
     def _would_fill(self, key: str) -> UnsupportedTable:
         path = self._plan.base_file
         return UnsupportedTable(
-            f"The row with the key {key!r} has no value in a column, and readers of a log beside "
-            f"'{path}' would show the old one. The file has logs or is to be compacted, so it "
-            "cannot be written anew. Nothing was written. Compact the table first (CALL "
-            "pyhudi.system.run_compaction, or pyhudi.compact), then run it again.",
+            f"The row with the key {key!r} has no value in a column, and readers of another log of "
+            f"the file group {self._plan.file_id} would show the old one. The group has logs or is "
+            "to be compacted, so it cannot be written anew. Nothing was written. Compact the table "
+            "first (CALL pyhudi.system.run_compaction, or pyhudi.compact), then run it again.",
             feature="logs of rows that lose values in a table of partial updates",
             path=path,
             copied=True,

@@ -22,6 +22,8 @@ COMMIT_TIME = "COMMIT_TIME_ORDERING"
 
 GROUP = "_pyhudi_group"
 DELETE = "_pyhudi_delete"
+#: file id of the group that holds a row, in rows that change; null for a new row
+HOME = "_pyhudi_home"
 #: the column of a table that marks a row as deleted
 SOFT_DELETE = "_hoodie_is_deleted"
 

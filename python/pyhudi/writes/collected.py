@@ -20,7 +20,7 @@ from pyhudi.config import DuplicatePolicy, Operation, WriteOptions
 from pyhudi.format.keys import java_string_hashes
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of
-from pyhudi.rows.spec import DELETE, GROUP
+from pyhudi.rows.spec import DELETE, GROUP, HOME
 from pyhudi.rows.stored_types import incoming_keys
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.key_lookup import HERE_BASE_BYTES, PlacedRows, look_up, note_changes
@@ -34,7 +34,7 @@ from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.task_routes import balanced, task_count
 from pyhudi.writes.placement.workload import new_file_id, workload
 from pyhudi.writes.plan import Plan, Replaced
-from pyhudi.writes.prepare import HOME, Prepared
+from pyhudi.writes.prepare import Prepared
 from pyhudi.writes.row_changes import SHOWN, check_homes, refuse_known_keys
 from pyhudi.writes.stage import Written, run_here
 from pyhudi.writes.write_context import Write

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.index.lookup import KEY, ORDINAL
-from pyhudi.rows.spec import DELETE, GROUP
+from pyhudi.rows.spec import DELETE, GROUP, HOME
+from pyhudi.services.slice_merging import filled
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
@@ -27,7 +28,6 @@ from pyhudi.writes.placement.tag import BASE_PARTITION, base_keys
 from pyhudi.writes.placement.task_routes import balanced, routes, task_count
 from pyhudi.writes.placement.workload import workload
 from pyhudi.writes.plan import Plan, Replaced
-from pyhudi.writes.prepare import HOME
 from pyhudi.writes.row_changes import SHOWN, refuse_known_keys
 from pyhudi.writes.stage import Written, job
 from pyhudi.writes.write_context import Write
@@ -143,7 +143,10 @@ def write_placed(write: Write, placed: Placed) -> Written:
     for ordinal, task in task_of.items():
         table[ordinal] = route_of[task]
     routed = F.element_at(ints(table), F.col(GROUP) + F.lit(1))
-    wanted = [GROUP, *[c for c in (RECORD_KEY, DELETE) if c in placed.rows.columns]]
+    marks = [RECORD_KEY, DELETE]
+    if write.index.hashed and filled(write.config) is not None:
+        marks.append(HOME)
+    wanted = [GROUP, *[c for c in marks if c in placed.rows.columns]]
     wanted += list(write.prepared.data_columns)
     rows = (
         placed.rows.withColumn(ROUTE, routed)

@@ -33,8 +33,6 @@ from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition
 from pyhudi.writes.keys.key_columns import with_key_columns
 from pyhudi.writes.keys.timestamp_keys import TimestampFormat
 
-#: file id of the group that holds a row, in rows that change; null for a new row
-HOME = "_pyhudi_home"
 #: whether a row keeps its partition though its values name another
 STAYS = "_pyhudi_stays"
 OVERWRITES = (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)

@@ -21,10 +21,10 @@ from pyhudi.errors import InvalidRecord, WriteFailed
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of, rows_move
-from pyhudi.rows.spec import DELETE
+from pyhudi.rows.spec import DELETE, HOME
 from pyhudi.writes.fitted import named
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
-from pyhudi.writes.prepare import HOME, STAYS, Prepared, Survey, marked, timestamp_format
+from pyhudi.writes.prepare import STAYS, Prepared, Survey, marked, timestamp_format
 from pyhudi.writes.stage import job
 
 #: the kind of a change, before the row's identity and its new values

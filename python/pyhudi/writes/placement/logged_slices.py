@@ -31,9 +31,13 @@ def query_of(write: Write) -> Query:
 
 def slices_of(write: Write, query: Query, groups: Mapping[Group, int]) -> list[FileSlice]:
     """The slices of ``groups`` that have a base file and logs, with the logs that count."""
+    return [each for each in _with_logs(write, query, groups) if each.base is not None]
+
+
+def _with_logs(write: Write, query: Query, groups: Mapping[Group, int]) -> list[FileSlice]:
     held = write.view.slices(partitions={partition for partition, _ in groups})
-    mine = [s for s in held if s.base is not None and (s.partition_path, s.file_id) in groups]
-    return [s for s in counted_slices(query, [s for s in mine if s.logs]) if s.logs]
+    mine = [s for s in held if s.logs and (s.partition_path, s.file_id) in groups]
+    return [each for each in counted_slices(query, mine) if each.logs]
 
 
 def logged_deletes(write: Write, plans: Mapping[int, GroupPlan]) -> LoggedSlices | None:
@@ -45,14 +49,15 @@ def logged_deletes(write: Write, plans: Mapping[int, GroupPlan]) -> LoggedSlices
     logged = {
         (plan.partition_path, FileId(plan.file_id)): ordinal
         for ordinal, plan in plans.items()
-        if plan.log_version is not None and plan.base_file is not None
+        if plan.log_version is not None
     }
     write.kept.logged = write.kept.deleting = frozenset()
     if not logged:
         return None
     query = query_of(write)
-    slices = slices_of(write, query, logged)
+    slices = _with_logs(write, query, logged)
     write.kept.logged = _groups(slices)
+    slices = [each for each in slices if each.base is not None]
     fills = filled(write.config) is not None
     ordered = by_event_time(write) and write.ordering_fields
     if not slices or not (ordered or fills) or write.operation is Operation.DELETE:

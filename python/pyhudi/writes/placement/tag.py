@@ -19,7 +19,7 @@ from pyhudi.format.table_config import TableType
 from pyhudi.index.kinds import rows_move
 from pyhudi.index.logged_values import LoggedValues
 from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
-from pyhudi.rows.spec import DELETE
+from pyhudi.rows.spec import DELETE, HOME
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.kept import Tagged
 from pyhudi.writes.keys.expressions import PARTITION_PATH, partition_path
@@ -27,7 +27,7 @@ from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.placement.dead_keys import DEAD, only_homes
 from pyhudi.writes.placement.event_time import by_event_time, forced, order_of, value_of
 from pyhudi.writes.placement.logged_slices import merged_values
-from pyhudi.writes.prepare import HOME, STAYS, timestamp_format
+from pyhudi.writes.prepare import STAYS, timestamp_format
 from pyhudi.writes.write_context import Write
 
 BASE_PARTITION = "_pyhudi_base_partition"
