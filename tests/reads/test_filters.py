@@ -260,6 +260,20 @@ def test_folders_are_read_only_as_types_that_turn_back_surely(
     assert typed_values(config("p"), {"p": kind}, path) == values
 
 
+def test_the_folder_of_a_field_of_a_struct_has_its_value() -> None:
+    inner = {"name": "n", "type": "integer"}
+    text = {"name": "x", "type": "string"}
+    struct = {"type": "struct", "fields": [text, {"name": "z", "type": {"fields": [inner]}}]}
+    assert typed_values(config("s.x"), {"s": struct}, "a") == {"s.x": "a"}
+    assert typed_values(config("s.z.n"), {"s": struct}, "7") == {"s.z.n": 7}
+    for field in ("s.y", "s.x.n", "t.x"):
+        assert typed_values(config(field), {"s": struct}, "a") == {}
+    shared = typed_values(config("s.x"), {"s": struct}, DEFAULT_PARTITION)
+    assert may_match(IsNull("s.x"), shared) is None, "a row may have the empty text"
+    unknown = typed_values(config("t.x"), {"s": struct}, DEFAULT_PARTITION)
+    assert may_match(IsNotNull("t.x"), unknown) is None, "of an unknown type"
+
+
 def test_folders_of_made_up_values_tell_nothing() -> None:
     made_up = config("p", generator=KeyGenerator.TIMESTAMP)
     assert typed_values(made_up, {"p": "string"}, "2024/05") == {}

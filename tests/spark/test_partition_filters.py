@@ -6,7 +6,7 @@ import datetime as dt
 import itertools
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from tests.spark.tables import (
     DS,
@@ -18,6 +18,7 @@ from tests.spark.tables import (
     HudiTable,
     Lake,
     Row,
+    refused,
 )
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
@@ -114,6 +115,40 @@ def test_filters_leave_the_rows_that_they_leave_of_plain_parquet(
         assert {row["v"] for row in few} <= set(expected), where
         assert len(few) == min(5, len(expected)), where
     plain.unpersist()
+
+
+def nested_partitions(lake: Lake) -> HudiTable:
+    """Partitions by a field of a struct; null and the empty text share a folder."""
+    table = lake.table("nested", {KEY: "v", PARTITION: "s.x"}, "v long, s struct<x:string>")
+    table.write([(v, (x,)) for v, x in enumerate(["a", "", None, "b"])])
+    return table
+
+
+def test_a_field_of_a_struct_chooses_partitions_like_a_column(lake: Lake) -> None:
+    table = nested_partitions(lake)
+    expected = {
+        "s.x = 'a'": [0],
+        "s.x = ''": [1],
+        "s.x is null": [2],
+        "s.x is not null": [0, 1, 3],
+        "s.x != 'a'": [1, 3],
+        "s.x in ('b', '')": [1, 3],
+        "not s.x <=> null": [0, 1, 3],
+    }
+    assert {where: ids(table.df().where(where)) for where in expected} == expected
+    one = table.df().where("s.x = 'a'")
+    one.collect()
+    assert "files: 1," in plan(one), "the other partitions are not read"
+
+
+def test_an_overwrite_by_a_field_of_a_struct_loses_no_other_row_of_its_folder(lake: Lake) -> None:
+    table = nested_partitions(lake)
+    fresh = table.frame([(9, (None,))])
+    with refused("CONFIG_ERROR", table.path, "does not say for sure"):
+        fresh.writeTo(f"pyhudi.`{table.path}`").overwrite(functions.expr("s.x is null"))
+    fresh = table.frame([(9, ("a",))])
+    fresh.writeTo(f"pyhudi.`{table.path}`").overwrite(functions.expr("s.x = 'a'"))
+    assert ids(table.df()) == [1, 2, 3, 9]
 
 
 def counted_from_metadata(df: DataFrame) -> bool:

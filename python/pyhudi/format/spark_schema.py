@@ -150,6 +150,16 @@ def put_last(by_lower_name: Mapping[str, T], names: Iterable[str]) -> list[T]:
     return [*found.values(), *last]
 
 
+def type_at(types: Mapping[str, SparkType], path: str) -> SparkType | None:
+    """The type of a column, or by a dotted ``path`` of a field of structs; None if unknown."""
+    first, *inner = path.split(".")
+    kind = types.get(first)
+    for name in inner:
+        fields = kind.get("fields", ()) if isinstance(kind, dict) else ()
+        kind = next((each["type"] for each in fields if each["name"] == name), None)
+    return kind
+
+
 def _paths(path: str, name: str, kind: SparkType) -> Iterator[tuple[str, str]]:
     yield path, name
     yield from _inner_paths(path, kind)

@@ -17,6 +17,7 @@ import numpy as np
 
 from pyhudi.errors import ConfigError
 from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
+from pyhudi.format.spark_schema import type_at
 from pyhudi.format.table_config import KeyGenerator, TableConfig
 from pyhudi.reads.conditions import (
     AllOf,
@@ -198,9 +199,10 @@ def typed_values(
         return {}
     found: dict[str, Any] = {}
     for name, text in zip(config.partition_fields, texts, strict=True):
-        if config.slash_separated_dates and types.get(name) == "string" and "/" in (text or ""):
+        kind = type_at(types, name)
+        if config.slash_separated_dates and kind == "string" and "/" in (text or ""):
             continue  # a slash and a dash cannot be told apart
-        value = _parsed(types.get(name), text)
+        value = _parsed(kind, text)
         if value is not _UNKNOWN:
             found[name] = value
     return found
@@ -211,6 +213,8 @@ _UNKNOWN = object()
 
 
 def _parsed(kind: Any, text: str | None) -> Any:
+    if kind is None:
+        return _UNKNOWN
     if text is None or text == DEFAULT_PARTITION:
         return ONE_OF_DEFAULT if kind == "string" else None
     try:
