@@ -239,5 +239,5 @@ def test_a_cleaned_slice_is_an_error_of_pyhudi(table: HudiTable, tmp_path: Path)
     one = table.instants()[0]
     for path in Path(table.path).rglob(f"*_{one}.parquet"):
         path.unlink()
-    with refused("HISTORY_EXPIRED", tmp_path, "Let the range begin"):
+    with refused("HISTORY_EXPIRED", tmp_path, "let the range begin"):
         frame(table, one).collect()

@@ -40,8 +40,9 @@ def reading(instant: str, paths: str) -> AbstractContextManager[None]:
     return telling_files(
         paths,
         f"The changes of the commit {instant} need {paths}, and one of these files is gone: a "
-        "clean has deleted it since. Let the range begin at this commit or later, or keep more "
-        "commits (hoodie.clean.commits.retained) than your readers lag behind.",
+        "clean or a rollback has deleted it since. Run the query again. If a clean took the file, "
+        "let the range begin at this commit or later, or keep more commits "
+        "(hoodie.clean.commits.retained) than your readers lag behind.",
         instant,
     )
 
