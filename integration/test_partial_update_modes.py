@@ -237,7 +237,7 @@ def test_a_statement_sets_null_in_rows_that_hudi_has_put_into_logs_alone(
     fleet.given |= BUCKETS
     fleet.write((0, "a0", "b0", 0, 10, "c"))
     fleet.write((1, "a1", "b1", 1, 10, "c"))
-    assert len(list(fleet.path.rglob("*.log.*"))) == 1
+    assert len(list(fleet.path.rglob(".0*.log.*"))) == 1
     for key, value in BUCKETS.items():
         fleet.pyhudi.sql(f"set {key}={value}")
     fleet.pyhudi.sql(f"update pyhudi.`{fleet.path}` set a = null, b = 'set' where id = 1")
