@@ -42,6 +42,9 @@ def test_a_missing_column_is_refused_unless_nulls_are_asked_for(lake: Lake) -> N
     fewer = table.frame([(1, 2, "x")], "id long, ts long, dt string")
     with refused("SCHEMA_CONFLICT", table.path, "'name'", MISSING):
         table.write(fewer)
+    other = table.frame([(1, "b", 2, "x")], "id long, title string, ts long, dt string")
+    with refused("SCHEMA_CONFLICT", table.path, "'name'", "The data has 'title' instead"):
+        table.write(other)
 
     table.write(fewer, **{MISSING: "true"})
     assert table.rows() == {1: (1, None, 2, "x"), 2: (2, "a", 1, "x")}

@@ -6,6 +6,7 @@ Types are Spark's JSON forms: a text for plain types, a dict for nested ones.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Any
 
@@ -99,12 +100,19 @@ def _part(column: str, table: Any, incoming: Any, fields: Fields) -> Any:
     return _with_fields(column, table, incoming, fields)
 
 
-def missing(column: str, kind: Any, required: bool = False) -> SchemaConflict:
+def missing(
+    column: str, kind: Any, required: bool = False, unknown: Sequence[str] = ()
+) -> SchemaConflict:
     """The error for a ``column`` of the table, or a field such as ``s.b``, that the data lacks;
-    ``required``: it may not be null."""
+    ``required``: it may not be null. The data has columns that are ``unknown`` to the table."""
     advice = "set hoodie.write.set.null.for.missing.columns=true to write nulls."
     if required:
         advice = f"let it be null by ALTER TABLE ... ALTER COLUMN {column} DROP NOT NULL."
+    if unknown:
+        advice += (
+            f" The data has {', '.join(map(repr, unknown))} instead, which the table lacks: if it "
+            f"was renamed to '{column}', give it that name."
+        )
     return SchemaConflict(
         f"Column '{column}' of the table is missing in the data. Add it, or {advice}",
         column=column,
