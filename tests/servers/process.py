@@ -48,7 +48,7 @@ BRIEF_TASKS = {
     "spark.python.daemon.module": "tests.worker_daemon",
     "spark.sql.ui.explainMode": "simple",
 }
-_STARTS_WITHIN_S = 180
+_STARTS_WITHIN_S = 300
 
 
 def free_port() -> int:
