@@ -34,8 +34,8 @@ def write_groups(
     files at once. It is a hint: without it each file is announced just before it is written.
     ``deletes`` are the slices whose logs have deletes that a row may come after too late.
     Its input has ``_pyhudi_group`` (int32, sorted, a group wholly in one task),
-    ``_hoodie_record_key``, perhaps ``_pyhudi_delete``, and the data columns; its output has
-    ``STAT_SCHEMA``, a row for each file. Groups without rows are left alone. Raises
+    ``_hoodie_record_key``, perhaps ``_pyhudi_delete`` and ``_pyhudi_home``, and the data columns;
+    its output has ``STAT_SCHEMA``, a row for each file. Groups without rows are left alone. Raises
     ``InvalidRecord``, ``TableCorrupt``, ``StorageError`` or ``WriteFailed``.
     """
 
