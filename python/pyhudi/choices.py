@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Final
 
 from pyhudi.format.table_config import (
-    COMMIT_TIME_STRATEGY,
-    EVENT_TIME_STRATEGY,
+    PAYLOAD_MODES,
+    STRATEGY_MODES,
     KeyGenerator,
     MergeMode,
     TableType,
@@ -220,13 +220,7 @@ def offered(kind: type[Enum]) -> list[Enum]:
 # (spec/properties.md P4).
 SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {
     TableType: {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ},
-    MergeMode: {
-        "OverwriteWithLatestAvroPayload": MergeMode.COMMIT_TIME_ORDERING,
-        "DefaultHoodieRecordPayload": MergeMode.EVENT_TIME_ORDERING,
-        "EventTimeAvroPayload": MergeMode.EVENT_TIME_ORDERING,
-        COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME_ORDERING,
-        EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME_ORDERING,
-    },
+    MergeMode: {**PAYLOAD_MODES, **STRATEGY_MODES},
     KeyGenerator: {
         f"{name}{flavour}KeyGenerator": generator
         for name, generator in {

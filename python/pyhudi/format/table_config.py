@@ -68,12 +68,13 @@ PAYLOAD_MODES: Final[Mapping[str, MergeMode]] = {
     "EventTimeAvroPayload": MergeMode.EVENT_TIME_ORDERING,
     "OverwriteWithLatestAvroPayload": MergeMode.COMMIT_TIME_ORDERING,
 }
-_STRATEGY_MODES = {
+#: the merge modes by the ids of their strategies
+STRATEGY_MODES: Final[Mapping[str, MergeMode]] = {
     EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME_ORDERING,
     COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME_ORDERING,
 }
 #: the last one means: by payload
-SERVED_STRATEGIES = frozenset({*_STRATEGY_MODES, "00000000-0000-0000-0000-000000000000"})
+SERVED_STRATEGIES = frozenset({*STRATEGY_MODES, "00000000-0000-0000-0000-000000000000"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +271,7 @@ def _merge_mode(
         return PAYLOAD_MODES.get(payload, MergeMode.CUSTOM)
     strategy = raw.get("hoodie.record.merge.strategy.id", "")
     if strategy and version >= 8:
-        return _STRATEGY_MODES.get(strategy, MergeMode.CUSTOM)
+        return STRATEGY_MODES.get(strategy, MergeMode.CUSTOM)
     return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
 
 

@@ -245,7 +245,6 @@ def table_schema_after(
         mine = by_lower_name.pop(column.lower_name, None)
         if mine is None:
             if not (options.null_for_missing or some):
-                known = current.by_lower_name()
                 unknown = [c.name for c in ours.columns if c.lower_name not in known]
                 raise missing(column.name, column.type, unknown=unknown)
             columns.append(column)
