@@ -120,6 +120,7 @@ def test_a_statement_that_runs_again_keeps_the_settings_of_its_stream(
     def merged(df: DataFrame, batch: int) -> None:
         session = df.sparkSession
         session.conf.set(NAME, "mine")
+        session.conf.set("hoodie.client.heartbeat.interval_in_ms", "500")  # the update waits for it
         df.createOrReplaceTempView("batch")
         session.sql(
             f"merge into {name} t using batch on t.id = batch.id "

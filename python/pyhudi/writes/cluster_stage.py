@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -67,9 +67,9 @@ class SparkTasks:
 
         def counted(batches: Batches) -> Batches:
             # Sent by value, as a function in a function: workers may have no pyhudi.
-            before = sum(os.times()[:2])
+            before = time.process_time()
             yield from work(batches)
-            used.add(sum(os.times()[:2]) - before)
+            used.add(time.process_time() - before)
 
         shown = f"pyhudi {service} {self._name}: {what.format(len(numbers))} in all"
         key = self._key(InstantTime(spec.instant))
