@@ -112,3 +112,27 @@ def test_a_task_that_fails_spares_later_tasks_too(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ValueError, match="no"):
         list(task.telling(fails)([1]))
     assert done == ["settled", "spared"]
+
+
+WITHOUT_PANDAS = """
+import sys
+import pyarrow as pa
+from pyhudi.rows import task
+task._context = object
+def work(given):
+    yield pa.array(["a"])
+    yield "pandas" in sys.modules
+for _ in range(2):
+    print(list(task.telling(work)(()))[1])
+import pandas as pd
+print(pa.array(pd.Series(["a"], dtype="category")).type)
+"""
+
+
+def test_a_task_does_without_pandas_and_functions_of_others_have_it() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PANDAS], capture_output=True, text=True, check=True
+    )
+    first, second, kind = run.stdout.splitlines()
+    assert (first, second) == ("False", "False")
+    assert kind.startswith("dictionary"), "pyarrow knows a series of pandas"

@@ -207,8 +207,18 @@ from pyspark.sql import SparkSession
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 builder.getOrCreate().stop()
 spark = pyhudi.configure(builder).getOrCreate()
-spark.range(3).write.format("pyhudi").save(sys.argv[1])
+key = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.table.name": "t"}
+spark.range(100_000).write.format("pyhudi").options(**key).save(sys.argv[1])
 print(spark.read.format("pyhudi").load(sys.argv[1]).count())
+
+def loaded(batches):
+    import sys
+    import pyarrow as pa
+    found = [name in sys.modules for name in ("_pyhudi_code", "pandas")]
+    for batch in batches:
+        yield pa.record_batch({"pyhudi": pa.array(found[:1]), "pandas": pa.array(found[1:])})
+
+print(*spark.range(1).coalesce(1).mapInArrow(loaded, "pyhudi boolean, pandas boolean").first())
 spark.stop()
 """
 
@@ -225,7 +235,9 @@ def test_configure_works_in_a_jvm_that_runs_already(tmp_path: Path, pinned: str)
         capture_output=True, text=True, env=environment, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "3"
+    count, loaded = done.stdout.splitlines()[-2:]
+    assert count == "100000"
+    assert loaded == "True False", "the worker that wrote did without pandas"
 
 
 UNATTACHED = """
