@@ -95,7 +95,8 @@ class LateRows:
         return pa.table(rows.flatten(), names=[field.name for field in rows.type])
 
 
-_NO_KEYS = pa.array([], pa.string())
+# Not by `pa.array`, which imports pandas: commands import this module and need none.
+_NO_KEYS = pa.nulls(0, pa.string())
 
 
 def _keys(parts: list[LogPart], kept: tuple[Positions, ...], held: list[Mask]) -> pa.Array:

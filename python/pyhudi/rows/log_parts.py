@@ -47,7 +47,7 @@ from pyhudi.rows.stored_types import converted
 RULE = "a data block holds rows of its schema (spec/log_files.md L4)"
 OPERATION = "_hoodie_operation"
 #: values of ``_hoodie_operation`` that take a row away
-_TAKES_AWAY = pa.array(["D", "-D", "-U"])
+_TAKES_AWAY = ["D", "-D", "-U"]
 _WITHOUT_ROWS = (BlockType.CDC_DATA, BlockType.CORRUPT)
 #: of a block of deletes that stays decoded, which takes ten times as much
 KEPT_DELETE_BYTES = 4 << 20
@@ -251,7 +251,7 @@ class LogPart:
         if SOFT_DELETE in held and pa.types.is_boolean(rows.type.field(SOFT_DELETE).type):
             found |= _mask(rows.field(SOFT_DELETE))
         if OPERATION in held:
-            found |= _mask(pc.is_in(rows.field(OPERATION).cast(pa.string()), _TAKES_AWAY))
+            found |= _mask(pc.is_in(rows.field(OPERATION).cast(pa.string()), pa.array(_TAKES_AWAY)))
         if spec.marker is not None and spec.marker[0] in held:
             texts = rows.field(spec.marker[0]).cast(pa.string())
             found |= _mask(pc.equal(texts, spec.marker[1]))

@@ -136,7 +136,7 @@ def is_held(tagged: DataFrame) -> Column:
     return found & ~F.coalesce(F.col(DEAD), F.lit(False)) if DEAD in tagged.columns else found
 
 
-_NONE = pa.array([], pa.string())
+_NONE = pa.nulls(0, pa.string())
 
 
 def keys_in_logs(write: Write, files: Sequence[BaseFile]) -> DataFrame | None:
