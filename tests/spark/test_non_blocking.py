@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import pyhudi
-from pyhudi.errors import CommitConflict, HudiError
+from pyhudi.errors import CommitConflict, HudiError, TableCorrupt
 from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.spark import write_handlers
 from pyhudi.storage.local import LocalStorage
@@ -244,6 +244,36 @@ def test_a_planned_compaction_never_changes_rows_when_it_runs(
     assert last.conflicts_retried == (0 if order == ORDERS[0] else 1)
     assert [each.fate.value for each in pyhudi.compact(table.path, op="run")] == ["compacted"]
     assert names(table) == before
+
+
+def twins(lake: Lake) -> tuple[HudiTable, Path]:
+    """A table with base files of one name in two partitions, and an archived commit; the second."""
+    table = made(lake)
+    keeps = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3",
+             "hoodie.compact.inline.max.delta.commits": "1"}  # fmt: skip
+    table.write([row(0, "first"), row(0, "first", day="b")], "insert")
+    pyhudi.compact(table.path)
+    one, other = (Path(table.path, path) for path in table.base_files())
+    for ts in range(2, 6):
+        table.write([row(0, "later", ts)], **{"hoodie.archive.automatic": "false"})
+    pyhudi.archive(table.path, options={"hoodie.clean.commits.retained": "1", **keeps})
+    assert one.name == other.name
+    assert one.stem.rpartition("_")[2] not in table.instants()
+    return table, other
+
+
+def test_files_of_one_name_in_two_partitions_are_those_of_their_archived_commit(lake: Lake) -> None:
+    table, _ = twins(lake)
+    assert pyhudi.remove_orphans(table.path, older_than_hours=0, dry_run=True) == []
+
+
+def test_a_lost_file_of_a_savepoint_is_noticed_beside_one_of_its_name(lake: Lake) -> None:
+    table, file = twins(lake)
+    instant = table.instants()[-1]
+    pyhudi.savepoint(table.path, instant)
+    file.unlink()
+    with pytest.raises(TableCorrupt, match="which its savepoint keeps, is gone"):
+        pyhudi.restore(table.path, instant)
 
 
 def test_writes_that_replace_groups_are_refused_and_change_nothing(lake: Lake) -> None:

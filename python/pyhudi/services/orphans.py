@@ -24,7 +24,6 @@ from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.opened import open_writer
 from pyhudi.services.orphans_plan import JudgedFile, OrphanFacts, cut, plan_orphans
 from pyhudi.slices.file_listing import StorageListing
-from pyhudi.storage.base import StoredFile
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.saved_files import saved_files
@@ -128,20 +127,16 @@ def judged_files(writer: Writer, now_ms: int, older_than_ms: int) -> list[Judged
     # Listed after the files: the instant of each file was requested before it.
     timeline = table.timeline()
     check_undoing(table, timeline, "The removal of orphans", None)
-    return plan_orphans(files, _facts(writer, timeline, files, now_ms), older_than_ms)
+    return plan_orphans(files, _facts(writer, timeline, now_ms), older_than_ms)
 
 
-def _facts(writer: Writer, timeline: Timeline, files: list[StoredFile], now_ms: int) -> OrphanFacts:
+def _facts(writer: Writer, timeline: Timeline, now_ms: int) -> OrphanFacts:
     table, lapse_ms = writer.table, writer.policy.heartbeat.lapse_ms
     archived = _archived(table)
     named = {
         i.time: frozenset(_paths(COMMITS.get(table.storage, timeline, i))) for i in timeline.commits
     }
-    paths = {file.name: file.path for file in files}
-    for each in archived or ():
-        # Writers before 1.0 may have archived a path with another root: the name counts.
-        stats = (path.rsplit("/", 1)[-1] for path in _paths(each.commit()))
-        named[each.instant.time] = frozenset(paths.get(name, name) for name in stats)
+    named |= {each.instant.time: frozenset(_paths(each.commit())) for each in archived or ()}
     beats = table.storage.list(HEARTBEATS)
     return OrphanFacts(
         timeline,
@@ -156,14 +151,14 @@ def _facts(writer: Writer, timeline: Timeline, files: list[StoredFile], now_ms: 
 
 
 def _paths(commit: CommitMetadata) -> Iterator[str]:
-    """The data files that a commit names, its change logs included."""
+    """The data files that a commit names, its change logs included.
+
+    Writers before 1.0 may have archived a path with another root: partition and name count. Buckets
+    of several partitions may have files of one name.
+    """
     for stat in commit.stats:
-        beside = [
-            name.rsplit("/", 1)[-1] for name in (*(stat.log_files or ()), *(stat.cdc_stats or {}))
-        ]
-        yield from (f"{stat.partition_path}/{name}".lstrip("/") for name in beside)
-        if stat.path:
-            yield stat.path
+        for path in filter(None, (*(stat.log_files or ()), *(stat.cdc_stats or {}), stat.path)):
+            yield f"{stat.partition_path}/{path.rsplit('/', 1)[-1]}".lstrip("/")
 
 
 def _archived(table: Table) -> list[ArchivedInstant] | None:

@@ -229,18 +229,20 @@ def _check_whole(
         if savepoint.state is not State.COMPLETED:
             continue
         path = timeline.file_of(savepoint)
-        names = {file.name for each in files.values() for file in each}
+        # Buckets of several partitions may have files of one name.
+        paths = {file.path for each in files.values() for file in each}
         for part in parse_savepoint(table.storage.read(path), path).partition_metadata.values():
             # In layout 1 the name of a log does not say whose rows it has.
             named = kept if table.config.layout == 2 else ()
             held = (n for n in part.savepoint_data_file if _is_promised(n, named))
-            lost = next((n for n in held if n not in names), None)
+            of = {n: f"{part.partition_path}/{n}".lstrip("/") for n in held}
+            lost = next((n for n, path in of.items() if path not in paths), None)
             if lost is not None:
                 raise TableCorrupt(
                     f"The table cannot be restored to {goal.time}: {lost} in partition "
                     f"'{part.partition_path}', which its savepoint keeps, is gone. Nothing was "
                     "changed. Bring the file back from a backup, or choose another commit.",
-                    path=f"{part.partition_path}/{lost}".lstrip("/"),
+                    path=of[lost],
                     rule="spec/timeline.md T9",
                 )
 
