@@ -28,9 +28,11 @@ from pyhudi.reads.conditions import (
     LocalMoment,
     Moment,
     Not,
+    Null,
     Real,
     TextPart,
     Unknown,
+    Whole,
 )
 from pyhudi.reads.filters import (
     decided_by_partition,
@@ -38,6 +40,7 @@ from pyhudi.reads.filters import (
     kept_partitions,
     matching_partitions,
     may_match,
+    or_null,
     require_whole_partitions,
     typed_values,
 )
@@ -303,6 +306,17 @@ def test_partitions_are_kept_unless_a_filter_is_certainly_false() -> None:
     assert kept_partitions(config("p"), TYPES, partitions, [op("=", "p", 1)]) == ["1", "x"]
     assert kept_partitions(config("p"), TYPES, partitions, [op(">", "other", 1)]) == partitions
     assert kept_partitions(config("p"), TYPES, partitions, []) == partitions
+
+
+def test_null_among_the_values_of_a_running_query_keeps_the_partition_of_null() -> None:
+    partitions = ["1", "2", "x", DEFAULT_PARTITION]
+    for values, kept in (
+        ((Whole(1), Null()), ["1", "x", DEFAULT_PARTITION]),
+        ((Null(),), ["x", DEFAULT_PARTITION]),
+        ((Whole(1),), ["1", "x"]),
+    ):
+        found = or_null(Among("p", values))
+        assert kept_partitions(config("p"), TYPES, partitions, [found]) == kept, values
 
 
 def test_a_count_is_decided_only_where_every_filter_is_decided_everywhere() -> None:

@@ -350,6 +350,32 @@ def test_rows_of_one_key_that_inserts_have_doubled_are_named_as_the_tables_own(
     assert "u" in {row[1] for row in table(spark, name)}
 
 
+OF_THREE = (
+    "update {t} set name = 'u' where id = '3'",
+    OF_SOURCE.format(t="{t}", id="'3'", when="matched"),
+    "delete from {t} where id = '3'",
+)
+BY_NULL = (
+    "partitioned by (n) tblproperties (primaryKey = 'id')",
+    "tblproperties (primaryKey = 'id', preCombineField = 'n')",
+)
+
+
+@pytest.mark.every_line
+@pytest.mark.parametrize("statement", OF_THREE, ids=("update", "merge", "delete"))
+@pytest.mark.parametrize("made", BY_NULL, ids=("partition", "order"))
+def test_rows_are_changed_whose_files_spark_finds_by_null(
+    spark: SparkSession, name: str, made: str, statement: str
+) -> None:
+    spark.sql(f"create table {name} (id string, name string, n int) using pyhudi {made}")
+    spark.sql(f"insert into {name} values ('1', 'a', 1), ('3', 'c', null)")
+
+    spark.sql(statement.format(t=name))
+
+    left = [] if statement.startswith("delete") else [("3", "u", None)]
+    assert table(spark, name) == [("1", "a", 1), *left]
+
+
 NEW_IN_TWO = """merge into {t} t using (select * from values (8, 'x'), (8, 'y') v(id, dt)) s
     on t.id = s.id when not matched then insert (id, name, ts, dt) values (s.id, 'n', 1, s.dt)"""
 MOVED_AND_NEW = """merge into {t} t using (select * from values (2), (300) v(id)) s

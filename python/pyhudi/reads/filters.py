@@ -177,6 +177,19 @@ def _touches_null(condition: Filter, values: Values) -> bool:
     return values.get(condition.column, "") is None
 
 
+def or_null(condition: Filter) -> Filter:
+    """A filter that Spark makes while a query runs, for the rows that it means.
+
+    On newer lines of Spark UPDATE and MERGE first ask which values their rows have in a column, and
+    read the files of these alone. Null is one of them, where SQL's ``IN`` is never true of null.
+    """
+    match condition:
+        case Among(column, values) if Null() in values:
+            some = tuple(each for each in values if each != Null())
+            return AnyOf((IsNull(column), Among(column, some)))
+    return condition
+
+
 def texts_of(config: TableConfig, partition_path: str) -> list[str | None] | None:
     """The partition columns' texts in a path of this table; None if it does not show them."""
     return partition_values(

@@ -14,6 +14,7 @@ from pyhudi.diagnosis.why import key_touches
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.listing import Listing, ListingName
 from pyhudi.reads.change_data import ChangePlan, change_schema, plan_changes
+from pyhudi.reads.filters import or_null
 from pyhudi.reads.footers import aggregate, columns_apart, slices_in_bounds
 from pyhudi.reads.lease_keeper import LeaseKeeper
 from pyhudi.reads.log_slices import LogRowsPlan, plan_log_rows
@@ -95,7 +96,7 @@ class ReadHandlers:
 
     def plan_scan(self, at: Target, ask: protocol.PlanScan) -> ScanPlan:
         def plan(query: Query) -> ScanPlan:
-            runtime = ask.runtime_filters
+            runtime = [or_null(each) for each in ask.runtime_filters]
             narrowed = partial(slices_in_bounds, query, runtime) if runtime else None
             every = [*ask.filters, *runtime]
             taken = ask.partition_filters
