@@ -173,6 +173,15 @@ def test_what_partitions_decide_is_counted_from_metadata(lake: Lake) -> None:
     assert frame.selectExpr("count(n)", "count(1)", "count(*)").collect()[0][:] == (6, 8, 8)
 
 
+def test_structs_arrays_and_maps_are_counted_by_their_rows(lake: Lake) -> None:
+    ddl = "v long, s struct<x:long>, a array<long>, m map<string,long>"
+    table = lake.table("nested", {KEY: "v"}, ddl)
+    table.write([(1, (1,), [1], {"x": 1}), (2, (None,), [], {}), (3, None, None, None)])
+
+    counted = table.df().selectExpr("count(s)", "count(a)", "count(m)", "count(v)")
+    assert counted.collect()[0][:] == (2, 2, 2, 3)
+
+
 def test_least_and_greatest_values_are_those_of_the_rows(lake: Lake) -> None:
     table = lake.table(options={KEY: "id", PARTITION: "p"}, ddl=BOUNDED)
     table.write([])

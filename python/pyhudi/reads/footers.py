@@ -104,6 +104,8 @@ def aggregate(
         return None
     if columns and any(each.logs for each in slices):
         return None
+    if not all(isinstance(types[name], str) for name in columns):
+        return None  # footers tell of the values in structs, arrays and maps, not of these
     try:
         facts = _by_table(query, files, _facts(query, [file.path for file in files]))
     except (OSError, pa.ArrowException):
