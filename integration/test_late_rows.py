@@ -102,6 +102,53 @@ def test_apache_hudi_itself_shows_the_deleted_row_again(
         assert seen(reader, table) == set(FIRST), f"by {reader}"
 
 
+@pytest.mark.parametrize(
+    ("version", "index"),
+    [
+        ("6", "BUCKET"),
+        ("9", "SIMPLE"),
+        pytest.param("8", "BUCKET", marks=pytest.mark.matrix),
+        pytest.param("6", "SIMPLE", marks=pytest.mark.matrix),
+    ],
+)
+def test_rows_that_lost_are_in_no_log_and_all_readers_see_the_others(
+    peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path, version: str, index: str
+) -> None:
+    """Of the last write no row is left, so its commit names no file."""
+    hudi, ours, table = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+
+    def write(by: SparkPeer, rows: list[Row], operation: str = "upsert") -> None:
+        more = {"hoodie.bucket.index.num.buckets": "2"} if index == "BUCKET" else {}
+        named = {**options(version, operation, index), **more}
+        by.write(table, table_of(rows), named, "append")
+
+    write(hudi, FIRST)
+    second: list[Row] = [(0, "older", 9, "x"), (1, "tie", 10, "x"), (2, "newer", 11, "x")]
+    write(ours, second)
+    told = {FIRST[0], *second[1:], *FIRST[3:]}
+    for reader in (ours, hudi, hudi_rs):
+        assert seen(reader, table) == told, f"by {reader}"
+    write(ours, [(n, "older", 1, "x") for n in range(6)])
+    for reader in (ours, hudi, hudi_rs):
+        assert seen(reader, table) == told, f"by {reader}"
+    third: list[Row] = [(0, "older", 5, "x"), (3, "third", 12, "x")]
+    write(hudi, third)
+    told = {*(told - {FIRST[3]}), third[1]}
+    for reader in (ours, hudi, hudi_rs):
+        assert seen(reader, table) == told, f"by {reader}"
+    kept = {
+        "hoodie.write.table.version": version,
+        "hoodie.write.auto.upgrade": "false",
+        "hoodie.metadata.enable": "false",
+        "hoodie.compact.inline.max.delta.commits": "1",
+    }
+    listed = ",".join(f"{key}={text}" for key, text in kept.items())
+    for op in ("schedule", "run"):
+        hudi.sql(f"call run_compaction(op => '{op}', path => '{table}', options => '{listed}')")
+    for reader in (ours, hudi, hudi_rs):
+        assert seen(reader, table) == told, f"by {reader}"
+
+
 @pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.matrix), "9"])
 def test_rows_move_out_of_groups_with_logs(
     peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path, version: str

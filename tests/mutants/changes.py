@@ -422,6 +422,24 @@ CHANGES: Final = (
                 ("test_a_row_after_a_delete_is_read_or_refused",),
             ),
             Mutant(
+                "a row is left out beside a delete that always wins",
+                "LogAppend.look_at",
+                (("self._outdated = None", "pass"),),
+                ("test_a_row_after_a_delete_is_read_or_refused",),
+            ),
+            Mutant(
+                "a row that loses is left out of a table of partial updates",
+                "OutdatedRows.of",
+                (("or spec.filled is not None", ""),),
+                ("test_other_writes_keep_all_their_rows[partial updates]",),
+            ),
+            Mutant(
+                "one of several rows of a key is left out",
+                "LogAppend.finish",
+                (("replace(match, wins=None)", "match"),),
+                ("test_the_rows_of_a_key_that_the_base_file_has_twice_stay",),
+            ),
+            Mutant(
                 "a row takes values from one that a log has deleted",
                 "LateRows._of_deleted",
                 (("if spec.filled is not None:", "if False:"),),

@@ -42,13 +42,15 @@ from pyhudi.rows.task import Task
 @dataclass(slots=True)
 class Counts:
     """Numbers of rows of one file, by what happened to them; ``writes`` counts all its rows,
-    ``forced`` the deletes of a log that win in any case."""
+    ``forced`` the deletes of a log that win in any case, ``outdated`` the incoming rows that lose
+    against a row of the old base file."""
 
     writes: int = 0
     inserts: int = 0
     updates: int = 0
     deletes: int = 0
     forced: int = 0
+    outdated: int = 0
 
 
 class Unfinished(Protocol):
@@ -261,6 +263,7 @@ class BaseFileWriter:
             "num_inserts": counts.inserts,
             "num_updates": counts.updates,
             "num_deletes": counts.deletes,
+            "outdated": counts.outdated,
             "file_size_bytes": size,
             "min_key": keys[0] if keys else None,
             "max_key": keys[1] if keys else None,

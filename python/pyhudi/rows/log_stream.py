@@ -48,7 +48,12 @@ class LogStream:
                 self._stream.close()
 
     def close(self, counts: Counts, previous: str | None) -> dict[str, object]:
-        """Finish the log; its row of ``STAT_SCHEMA``, with ``previous`` as the commit before."""
+        """Finish the log; its row of ``STAT_SCHEMA``, with ``previous`` as the commit before.
+
+        There is no log, and no path, if each row was outdated.
+        """
+        if self._stream is None and counts.outdated:
+            return {"outdated": counts.outdated}
         stream = self._opened()
         size = stream.tell()
         stream.close()
@@ -66,6 +71,7 @@ class LogStream:
             "num_updates": counts.updates,
             "num_deletes": counts.deletes,
             "forced": counts.forced,
+            "outdated": counts.outdated,
             "file_size_bytes": size,
             "marker": self._marker.kind.value,
             "log_version": plan.log_version,

@@ -31,6 +31,7 @@ from pyhudi.rows.merge_rules import Positions, as_mask, forced_deletes, ordering
 from pyhudi.rows.meta_columns import TEXT, constant
 from pyhudi.rows.old_file import OldFile
 from pyhudi.rows.ordering import Mask
+from pyhudi.rows.outdated_rows import OutdatedRows
 from pyhudi.rows.rows import Sequencer, joined, single, without_deletes
 from pyhudi.rows.spec import (
     BY_POSITION,
@@ -49,12 +50,14 @@ from pyhudi.rows.spec import (
 @dataclass(frozen=True, slots=True)
 class _Match:
     """The rows of one unit of the base file whose keys come: their places in the file, the
-    ``picks`` of incoming rows of that unit, and the hashes of the keys."""
+    ``picks`` of incoming rows of that unit, the hashes of the keys, and which incoming rows win
+    against them (None: all)."""
 
     unit: int
     places: Positions
     picks: Positions
     hashes: Hashes
+    wins: Mask | None
 
 
 class LogAppend:
@@ -76,6 +79,7 @@ class LogAppend:
         keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
         self._inbox = Inbox(files.spec, self._old, keyed)
         self._late: LateRows | None = None
+        self._outdated = OutdatedRows.of(files.spec, self._old)
         self._changed: str | None = None
 
     def look_at(self, deletes: LoggedSlices) -> None:
@@ -83,6 +87,7 @@ class LogAppend:
         of = deletes.slices.get(self._plan.ordinal)
         if of is not None:
             self._late = LateRows(self._files, deletes.order, of)
+            self._outdated = None
 
     def note_changed(self, incoming: pa.Table, changed: Mask) -> None:
         """Which ``incoming`` rows of a statement take the place of a row of the table, also of one
@@ -93,6 +98,8 @@ class LogAppend:
     def add(self, incoming: pa.Table) -> None:
         """Take incoming rows."""
         self._rows += incoming.num_rows
+        if self._outdated is not None:
+            self._outdated.note(incoming)
         self._inbox.add(incoming)
 
     def finish(self) -> dict[str, object]:
@@ -110,6 +117,9 @@ class LogAppend:
                 raise self._would_fill(lacking)
             if copied is not None and self._plan.copies != BY_POSITION:
                 raise self._refused(copied)
+            if copied is not None:
+                # A row may lose against one copy of its key, and win against the other.
+                found = [replace(match, wins=None) for match in found]
             return self._logged(incoming, found) | {"copies": int(copied is not None)}
         finally:
             incoming.close()
@@ -119,13 +129,19 @@ class LogAppend:
     def _place(self, old: OldFile, incoming: IncomingRows) -> Iterator[_Match]:
         """The places of the rows whose keys the base file has, in its order."""
         start = 0
-        for number, keys in enumerate(old.unit_keys()):
-            rows = incoming.of_unit(number)
+        beside = [] if self._outdated is None else self._outdated.columns()
+        for number, unit in enumerate(old.keyed_units(beside)):
+            keys, rows = single(unit.column(KEY_COLUMN)), incoming.of_unit(number)
             if rows.num_rows:
                 found = pc.index_in(keys, value_set=single(rows.column(KEY_COLUMN)))
                 at = np.flatnonzero(as_mask(pc.is_valid(found)))
                 picks = found.drop_null().to_numpy().astype(np.int64)
-                yield _Match(number, at + start, picks, key_hashes(keys.take(pa.array(at))))
+                wins = None
+                if beside and self._outdated is not None and len(at):
+                    mine, theirs = rows.take(pa.array(picks)), unit.take(pa.array(at))
+                    wins = self._outdated.winning(mine, theirs)
+                hashes = key_hashes(keys.take(pa.array(at)))
+                yield _Match(number, at + start, picks, hashes, wins)
             start += len(keys)
 
     def _lacking(self, incoming: IncomingRows, found: Sequence[_Match]) -> str | None:
@@ -162,10 +178,14 @@ class LogAppend:
         for match in found:
             rows = incoming.of_unit(match.unit)
             incoming.settle(match.unit, match.picks)
-            rows = rows.take(pa.array(match.picks))
+            picks, places = match.picks, match.places
+            if match.wins is not None:
+                log.counts.outdated += len(picks) - int(match.wins.sum())
+                picks, places = picks[match.wins], places[match.wins]
+            rows = rows.take(pa.array(picks))
             if self._late is not None:
-                self._check_in_time(self._late, log, rows, match.places)
-            log.add(rows, match.places if self._files.spec.layout > 1 else None)
+                self._check_in_time(self._late, log, rows, places)
+            log.add(rows, places if self._files.spec.layout > 1 else None)
         for rest in incoming.rest():
             self._check_known(rest)
             log.add(rest, None)

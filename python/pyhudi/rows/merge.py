@@ -133,6 +133,8 @@ class Merge:
         if wins is not None:
             if spec.fills is not None:
                 behind = at[~wins], picks[~wins]
+            else:
+                writer.counts.outdated += len(picks) - int(wins.sum())
             at, picks = at[wins], picks[wins]
         keep = None
         if DELETE in rows.column_names:

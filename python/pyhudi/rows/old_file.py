@@ -6,7 +6,7 @@ file. The units are the same in each pass over the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -29,6 +29,9 @@ from pyhudi.rows.stored_types import converted
 
 _COPIED_META = (COMMIT_TIME_COLUMN, SEQNO_COLUMN, KEY_COLUMN)
 _READ_AHEAD_BYTES = 1 << 20
+#: types whose values are whole numbers in a file, and how a file stores them then
+_WHOLE = (pa.types.is_int32, pa.types.is_int64, pa.types.is_date32, pa.types.is_timestamp)
+_RAW = ("INT32", "INT64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,10 @@ class OldFile:
         except pa.ArrowInvalid as error:
             raise _corrupt(path, str(error)) from error
         self.metadata = footer.metadata
+        self._types = footer.schema_arrow
         self._calendar = old_calendar(self.metadata.metadata)
         self._int96 = _int96_columns(footer.schema) if self._calendar else frozenset()
-        held = set(footer.schema_arrow.names)
+        held = set(self._types.names)
         if missing := [name for name in META_COLUMNS if name not in held]:
             raise _corrupt(path, f"it lacks {', '.join(missing)}")
         self._present = [column.name for column in schema if self._in_file(column.name) in held]
@@ -120,12 +124,36 @@ class OldFile:
         """Commit time, sequence number, key and the table's data columns, unit by unit."""
         wanted = [self._in_file(name) for name in self._present if name != self._key_copy]
         for unit in self._read(self._parquet, [*_COPIED_META, *wanted]):
-            yield self._in_table_types(unit)
+            yield self._in_table_types(unit, _COPIED_META, self._schema)
 
     def unit_keys(self) -> Iterator[pa.Array]:
         """The record keys alone, unit by unit."""
         for unit in self._read(self._parquet, [KEY_COLUMN]):
             yield _single(unit.column(KEY_COLUMN))
+
+    def keyed_units(self, beside: Collection[str]) -> Iterator[pa.Table]:
+        """The record keys and the table's columns ``beside``, unit by unit."""
+        fields = [self._schema.field(name) for name in beside]
+        held = [name for name in beside if name in self._present and name != self._key_copy]
+        for unit in self._read(self._parquet, [KEY_COLUMN, *map(self._in_file, held)]):
+            yield self._in_table_types(unit, (KEY_COLUMN,), fields)
+
+    def largest(self, name: str) -> int | None:
+        """No value of the column ``name`` compares larger (spec/merging.md R1); None if the footer
+        does not tell, as it does of integers, dates and times."""
+        kind = self._schema.field(name).type
+        if name not in self._present or name in self._names or self._calendar is not None:
+            return None
+        if self._types.field(name).type != kind or not any(is_whole(kind) for is_whole in _WHOLE):
+            return None
+        # Of an int or a date null counts as 0.
+        found = [0] if kind.bit_width == 32 else []
+        for at in range(self.metadata.num_row_groups):
+            known = _statistics(self.metadata.row_group(at), name)
+            if known is None or not known.has_min_max or known.physical_type not in _RAW:
+                return None
+            found.append(known.max_raw)
+        return max(found, default=None)
 
     def close(self) -> None:
         """Close the file."""
@@ -161,10 +189,13 @@ class OldFile:
             )
             yield from _regrouped(batches, run.unit_rows)
 
-    def _in_table_types(self, unit: pa.Table) -> pa.Table:
-        names = [*_COPIED_META, *self._schema.names]
-        columns = [unit.column(name) for name in _COPIED_META]
-        for wanted in self._schema:
+    def _in_table_types(
+        self, unit: pa.Table, meta: Sequence[str], fields: Iterable[pa.Field]
+    ) -> pa.Table:
+        """The ``meta`` columns of a unit, and its columns for ``fields``, as the table has them."""
+        names, columns = list(meta), [unit.column(name) for name in meta]
+        for wanted in fields:
+            names.append(wanted.name)
             if wanted.name not in self._present:
                 columns.append(pa.chunked_array([pa.nulls(unit.num_rows, wanted.type)]))
                 continue
@@ -190,6 +221,11 @@ class OldFile:
                 f"table's {wanted.type} ({reason})",
             ) from error
         return pa.chunked_array(parts, wanted.type)
+
+
+def _statistics(group: pq.RowGroupMetaData, name: str) -> pq.Statistics | None:
+    columns = (group.column(at) for at in range(group.num_columns))
+    return next((each.statistics for each in columns if each.path_in_schema == name), None)
 
 
 def _int96_columns(schema: pq.ParquetSchema) -> frozenset[str]:

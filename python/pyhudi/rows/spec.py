@@ -60,12 +60,14 @@ STAT_SCHEMA = pa.schema(
         ("log_version", pa.int64()),
         ("copies", pa.int64()),
         ("forced", pa.int64()),
+        ("outdated", pa.int64()),
     ]
 )
 """One row per base file written, with its change log, or per log file, which has a version; paths
 are relative to the table, ``marker`` is CREATE, MERGE or APPEND. ``copies`` is 1 for a log that
 changes a key which the base file has more than once, ``forced`` the number of a log's deletes
-that win in any case, by event time (spec/merging.md R1)."""
+that win in any case, by event time (spec/merging.md R1), ``outdated`` that of the rows which lose
+against the base file's. A row without a path is of a group that got no file: all its rows lost."""
 
 STAT_DDL = ", ".join(
     f"{column.name} {'string' if pa.types.is_string(column.type) else 'bigint'}"

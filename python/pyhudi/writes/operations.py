@@ -38,6 +38,8 @@ from pyhudi.writes.write_context import Write
 
 #: in the metadata of a commit after lost races: their number, and the number allowed
 RETRIES_KEY = "pyhudi.conflict.retries"
+#: in the metadata of a commit by event time: how many of its rows lost against those of base files
+OUTDATED_KEY = "pyhudi.rows.outdated"
 
 _OVERWRITING = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE})
 
@@ -132,6 +134,8 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
         extra[RETRIES_KEY] = f"{write.kept.retries} of {most}"
     if by_event_time(write) and any(file.deletes_in_log for file in written.files):
         extra[FORCED_KEY] = str(written.forced).lower()
+    if written.outdated:
+        extra[OUTDATED_KEY] = str(written.outdated)
     metadata = CommitMetadata(
         write.operation.value.upper(),
         naming_slices(write, written.files),

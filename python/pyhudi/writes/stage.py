@@ -45,19 +45,23 @@ class Written:
     """The result of a write stage; ``staged``: Spark tasks did it, and they must end before the
     commit. ``leaning`` are the groups whose logs need their base file to stay: it has a key more
     than once, and positions alone tell its rows apart. ``forced``: some of its deletes in logs win
-    in any case, by event time."""
+    in any case, by event time. ``outdated`` rows lost against rows of base files, and are in no
+    file."""
 
     files: tuple[WriteStat, ...] = ()
     staged: bool = False
     leaning: frozenset[Group] = frozenset()
     forced: bool = False
+    outdated: int = 0
 
     @classmethod
     def of(cls, rows: Sequence[dict[str, Any]], staged: bool) -> Written:
         """From the workers' rows of ``STAT_SCHEMA``."""
         leaning = {(r["partition_path"], FileId(r["file_id"])) for r in rows if r["copies"]}
+        files = tuple(stat_of(row) for row in rows if row["path"])
         forced = any(row["forced"] for row in rows)
-        return cls(tuple(map(stat_of, rows)), staged, frozenset(leaning), forced)
+        outdated = sum(row["outdated"] or 0 for row in rows)
+        return cls(files, staged, frozenset(leaning), forced, outdated)
 
 
 @dataclass(frozen=True, slots=True)
