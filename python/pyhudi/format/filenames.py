@@ -111,3 +111,9 @@ def bucket_number(file_id: str) -> int | None:
     """
     found = _BUCKET.match(file_id)
     return None if found is None else int(found.group())
+
+
+def path_in(partition_path: str, name: str) -> str:
+    """The path, below the table, of a file in a partition; that of a table without partitions is
+    empty."""
+    return f"{partition_path}/{name}" if partition_path else name

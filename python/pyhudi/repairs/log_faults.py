@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyhudi.errors import HudiError, TableCorrupt
+from pyhudi.format.filenames import path_in
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.log_blocks import InMemory, find_blocks
 from pyhudi.format.plans import CompactionOperation, CompactionPlan, parse_compaction_plan
@@ -73,7 +74,7 @@ def _files(of: CompactionOperation) -> list[str]:
     """The paths of the files that a compaction reads."""
     named = [*([of.data_file_path] if of.data_file_path else []), *of.delta_file_paths]
     names = (path.rpartition("/")[2] for path in named)
-    return [f"{of.partition_path}/{name}".lstrip("/") for name in names]
+    return [path_in(of.partition_path, name) for name in names]
 
 
 def _of_no_slice(patient: Patient) -> Iterator[TableFault]:

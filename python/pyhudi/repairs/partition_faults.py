@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 
 from pyhudi.errors import HudiError
-from pyhudi.format.filenames import PARQUET
+from pyhudi.format.filenames import PARQUET, path_in
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.partition_metadata import FILE_NAME, depth_of, parse, render
 from pyhudi.repairs.fault_kind import Kind, TableFault
@@ -73,7 +73,7 @@ def _partitions(patient: Patient) -> dict[str, InstantTime]:
 
 def _lost_metadata(patient: Patient) -> Iterator[TableFault]:
     for partition, made in sorted(_partitions(patient).items()):
-        path = f"{partition}/{FILE_NAME}".lstrip("/")
+        path = path_in(partition, FILE_NAME)
         if not {path, path + PARQUET, path + ".orc"} & patient.sizes.keys():
             yield TableFault(
                 path,
@@ -85,7 +85,7 @@ def _lost_metadata(patient: Patient) -> Iterator[TableFault]:
 
 def _torn_metadata(patient: Patient) -> Iterator[TableFault]:
     for partition, made in sorted(_partitions(patient).items()):
-        path = f"{partition}/{FILE_NAME}".lstrip("/")
+        path = path_in(partition, FILE_NAME)
         if path not in patient.sizes:
             continue
         depth = depth_of(partition)

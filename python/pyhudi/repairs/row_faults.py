@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, render_commit
-from pyhudi.format.filenames import bucket_number
+from pyhudi.format.filenames import bucket_number, path_in
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.format.schema_history import LATEST_SCHEMA_KEY
@@ -175,7 +175,7 @@ def _logged_beyond(patient: Patient, count: int) -> Iterator[TableFault]:
     for each, number in zip(slices, numbers, strict=True):
         if (number or 0) >= count:
             yield TableFault(
-                f"{each.partition_path}/{each.file_id}".lstrip("/"),
+                path_in(each.partition_path, each.file_id),
                 f"It is of bucket {number}, but there are {count} buckets.",
                 f"If {BUCKETS}={count} is right, overwrite the partition with its own rows; until "
                 "then each reader still finds them.",

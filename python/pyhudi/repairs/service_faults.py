@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from pyhudi.errors import HudiError
-from pyhudi.format.filenames import parse_data_file_name
+from pyhudi.format.filenames import parse_data_file_name, path_in
 from pyhudi.format.instants import Action, Instant, State, format_time
 from pyhudi.format.plans import (
     CleanerPlan,
@@ -194,9 +194,7 @@ def _savepoints(patient: Patient) -> Iterator[tuple[Instant, str, SavepointMetad
 def _lost_savepoints(patient: Patient) -> Iterator[TableFault]:
     for instant, path, saved in _savepoints(patient):
         parts = saved.partition_metadata.values() if saved is not None else ()
-        names = [
-            f"{p.partition_path}/{n}".lstrip("/") for p in parts for n in p.savepoint_data_file
-        ]
+        names = [path_in(p.partition_path, n) for p in parts for n in p.savepoint_data_file]
         gone = [name for name in names if name not in patient.sizes]
         if not gone:
             continue

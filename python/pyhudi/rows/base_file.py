@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from pyhudi.errors import InvalidRecord
-from pyhudi.format.filenames import BaseFileName, LogFileName
+from pyhudi.format.filenames import BaseFileName, LogFileName, path_in
 from pyhudi.format.keys import check_partition_path
 from pyhudi.format.markers import Marker, MarkerKind, marker_fault, marker_folder
 from pyhudi.format.partition_metadata import FILE_NAME as PARTITION_METADATA
@@ -109,7 +109,7 @@ class TableFiles:
         """The data file that this task writes for a plan, with its kind."""
         check_partition_path(plan.partition_path)
         name, kind = self._name_of(plan)
-        path = f"{plan.partition_path}/{name}" if plan.partition_path else name
+        path = path_in(plan.partition_path, name)
         marker = Marker(path, kind)
         fault = None if self.spec.markers is None else marker_fault(marker.render())
         if fault is not None:
@@ -140,8 +140,7 @@ class TableFiles:
         token = self.task.write_token(self.spec.write_nonce)
         at = self.spec.instant
         name = LogFileName(plan.file_id, at, 1, token, True)  # type: ignore[arg-type]
-        folder = f"{plan.partition_path}/" if plan.partition_path else ""
-        return Marker(folder + name.render(), MarkerKind.CREATE)
+        return Marker(path_in(plan.partition_path, name.render()), MarkerKind.CREATE)
 
     def expect(self, plans: Iterable[GroupPlan]) -> None:
         """Announce the files of these plans in advance and together, if that saves requests."""

@@ -16,7 +16,7 @@ from pyhudi.choices import CleanPolicy
 from pyhudi.clock import Clock
 from pyhudi.config import WriteOptions
 from pyhudi.errors import FileExists, TableCorrupt
-from pyhudi.format.filenames import FileId, parse_data_file_name
+from pyhudi.format.filenames import FileId, parse_data_file_name, path_in
 from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time
 from pyhudi.format.plans import (
     ActionInstant,
@@ -340,7 +340,7 @@ def _rendered(table: Table, plan: CleanPlan) -> CleanerPlan:
         last_completed_commit_timestamp=plan.last,
         policy=plan.policy.value,
         file_paths_to_be_deleted_per_partition={
-            partition: tuple(CleanFile(f"{root}/{_path(partition, name)}") for name in names)
+            partition: tuple(CleanFile(f"{root}/{path_in(partition, name)}") for name in names)
             for partition, names in plan.doomed.items()
         },
         extra_metadata={**saved, **({WHOLE: "true"} if plan.whole else {})},
@@ -397,7 +397,7 @@ def _looked_at(
         for name in names:
             hold = held.get((partition, name))
             why = hold.why if hold is not None else ""
-            if _path(partition, name) in counts:
+            if path_in(partition, name) in counts:
                 why = "the newest snapshot reads it"
             fate = Fate.KEPT if why else Fate.DELETED
             reason = why or f"the plan of the pending clean {instant.time} names it"
@@ -443,7 +443,7 @@ def _deleted(
     if instant.state is State.REQUESTED:
         with suppress(FileExists):  # another program carries the same plan out
             put_instant(table, instant, replace(instant, state=State.INFLIGHT), b"")
-    delete_files(table.storage, [_path(p, n) for p, names in doomed.items() for n in names])
+    delete_files(table.storage, [path_in(p, n) for p, names in doomed.items() for n in names])
     earliest = plan.earliest_instant_to_retain
     return CleanMetadata(
         start_clean_time=instant.time,
@@ -481,7 +481,3 @@ def _rows(plan: CleanPlan, clean: InstantTime | None = None) -> list[CleanedFile
         )
         for f in plan.old
     ]
-
-
-def _path(partition: str, name: str) -> str:
-    return f"{partition}/{name}" if partition else name

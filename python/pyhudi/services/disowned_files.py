@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.filenames import parse_base_file_name, parse_log_file_name
+from pyhudi.format.filenames import parse_base_file_name, parse_log_file_name, path_in
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import CompactionPlan, parse_compaction_plan
 from pyhudi.storage.base import StoredFile
@@ -73,7 +73,7 @@ def _plan(
 
 def _names(metadata: CommitMetadata) -> Iterator[str]:
     for stat in metadata.stats:
-        yield from (f"{stat.partition_path}/{name}".lstrip("/") for name in stat.log_files or ())
+        yield from (path_in(stat.partition_path, name) for name in stat.log_files or ())
         yield stat.path
 
 

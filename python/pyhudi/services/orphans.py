@@ -16,6 +16,7 @@ from pyhudi.clock import HOUR_MS
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.filenames import path_in
 from pyhudi.format.instants import InstantTime
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
@@ -158,7 +159,7 @@ def _paths(commit: CommitMetadata) -> Iterator[str]:
     """
     for stat in commit.stats:
         for path in filter(None, (*(stat.log_files or ()), *(stat.cdc_stats or {}), stat.path)):
-            yield f"{stat.partition_path}/{path.rsplit('/', 1)[-1]}".lstrip("/")
+            yield path_in(stat.partition_path, path.rsplit("/", 1)[-1])
 
 
 def _archived(table: Table) -> list[ArchivedInstant] | None:
@@ -176,7 +177,7 @@ def _archived(table: Table) -> list[ArchivedInstant] | None:
 def _savepointed(table: Table, timeline: Timeline) -> dict[str, str]:
     """The paths that savepoints keep, and why."""
     return {
-        f"{partition}/{name}".lstrip("/"): f"the savepoint of {time} keeps it"
+        path_in(partition, name): f"the savepoint of {time} keeps it"
         for time, partition, name in saved_files(table, timeline)
     }
 

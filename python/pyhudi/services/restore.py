@@ -23,7 +23,7 @@ from pyhudi.errors import (
     TableCorrupt,
 )
 from pyhudi.format.commit_metadata import parse_commit
-from pyhudi.format.filenames import parse_log_file_name
+from pyhudi.format.filenames import parse_log_file_name, path_in
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
     RestoreMetadata,
@@ -235,7 +235,7 @@ def _check_whole(
             # In layout 1 the name of a log does not say whose rows it has.
             named = kept if table.config.layout == 2 else ()
             held = (n for n in part.savepoint_data_file if _is_promised(n, named))
-            of = {n: f"{part.partition_path}/{n}".lstrip("/") for n in held}
+            of = {n: path_in(part.partition_path, n) for n in held}
             lost = next((n for n, path in of.items() if path not in paths), None)
             if lost is not None:
                 raise TableCorrupt(

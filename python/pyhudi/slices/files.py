@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.filenames import FileId, LogFileName, parse_log_file_name
+from pyhudi.format.filenames import FileId, LogFileName, parse_log_file_name, path_in
 from pyhudi.format.instants import InstantTime
 
 
@@ -28,7 +28,7 @@ class BaseFile:
     @property
     def path(self) -> str:
         """Path relative to the table."""
-        return _path(self.partition_path, self.name)
+        return path_in(self.partition_path, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class LogFile:
     @property
     def path(self) -> str:
         """Path relative to the table."""
-        return _path(self.partition_path, self.name)
+        return path_in(self.partition_path, self.name)
 
 
 #: partition path -> file id -> logs in order
@@ -131,7 +131,3 @@ def with_logs_of(logs: Logs, metadata: CommitMetadata) -> Logs:
 def base_files(slices: Iterable[FileSlice]) -> list[BaseFile]:
     """The base files of ``slices``, for code that needs no logs."""
     return [each.base for each in slices if each.base is not None]
-
-
-def _path(partition_path: str, name: str) -> str:
-    return f"{partition_path}/{name}" if partition_path else name

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from pyhudi.errors import HistoryExpired, HudiError, TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.format.filenames import BaseFileName, FileId, parse_base_file_name
+from pyhudi.format.filenames import BaseFileName, FileId, parse_base_file_name, path_in
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_restore_plan
 from pyhudi.storage.base import Storage
@@ -315,7 +315,7 @@ def _now(storage: Storage, timeline: Timeline) -> Timeline:
 
 
 def _slice(lost: LostFile) -> str:
-    group = f"{lost.partition_path}/{lost.file_id}".lstrip("/")
+    group = path_in(lost.partition_path, lost.file_id)
     return f"the data file {lost.path}" if lost.path else f"a data file of file group {group}"
 
 

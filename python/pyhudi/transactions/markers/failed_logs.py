@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from pyhudi.format.filenames import LogFileName, parse_log_file_name
+from pyhudi.format.filenames import LogFileName, parse_log_file_name, path_in
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.log_blocks import BlockType, HeaderKey, read_blocks, render_block
 from pyhudi.format.plans import ClusteringSlice, CompactionOperation
@@ -50,7 +50,7 @@ def _planned(table: Table) -> set[str]:
         groups = requested.clustering_plan.input_groups if requested.clustering_plan else ()
         slices += [each for group in groups for each in group.slices]
     return {
-        f"{each.partition_path}/{name}" if each.partition_path else name
+        path_in(each.partition_path, name)
         for each in slices
         for name in (path.rpartition("/")[2] for path in each.delta_file_paths)
     }

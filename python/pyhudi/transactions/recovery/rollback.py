@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TypeVar
 
 from pyhudi.errors import FileExists, TableCorrupt
-from pyhudi.format.filenames import FileId, parse_data_file_name
+from pyhudi.format.filenames import FileId, parse_data_file_name, path_in
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
     InstantInfo,
@@ -338,7 +338,7 @@ def _doomed(table: Table, plan: RollbackPlan, target: InstantTime) -> dict[str, 
         partition = request.partition_path
         uris = (*request.files_to_be_deleted, *request.log_blocks_to_be_deleted)
         names = (uri.rsplit("/", 1)[-1] for uri in uris)
-        paths = {f"{partition}/{name}" if partition else name for name in names}
+        paths = {path_in(partition, name) for name in names}
         found.setdefault(partition, set()).update(paths)
     for path in marked_files(table.storage, target) or ():
         found.setdefault(path.rpartition("/")[0], set()).add(path)
