@@ -258,6 +258,18 @@ CHANGES: Final = (
                 ("test_values_come_from_the_rows_below_as_in_apache_hudi",),
             ),
             Mutant(
+                "a row has the commit of the write that won, not of the last that changed it",
+                "Layers.images",
+                (("self._spec.ordering_paths and", "False and"),),
+                ("test_each_commit_tells_the_rows_that_it_changed[event time]",),
+            ),
+            Mutant(
+                "a row of the base file that stays is told as a change",
+                "_changed",
+                (("", "return np.ones(len(new), np.bool_)"),),
+                ("test_each_commit_tells_the_rows_that_it_changed[event time]",),
+            ),
+            Mutant(
                 "executors decode rows of partial updates",
                 "PartialPart.partial",
                 (("return True", "return super().partial"),),

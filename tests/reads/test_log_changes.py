@@ -268,7 +268,7 @@ def test_logs_that_pyhudi_cannot_merge_are_refused(tmp_path: Path) -> None:
     table = LoggedTable.of(tmp_path, 9)
     table.merge(1, "g1", {"a": 1}, "BULK_INSERT")
     storage = LocalStorage(str(tmp_path))
-    partial = render_properties({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"})
+    partial = render_properties({"hoodie.table.partial.update.mode": "KEEP_VALUES"})
     storage.replace(PROPERTIES, storage.read(PROPERTIES) + partial)
     with pytest.raises(UnsupportedTable, match="change data of log files that are merged by"):
         changes_at(str(tmp_path), asked())

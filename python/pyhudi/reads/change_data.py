@@ -31,7 +31,7 @@ from pyhudi.reads.scan import Query
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
 from pyhudi.rows.log_spec import SliceChange, SliceChanges
 from pyhudi.rows.spec import FileNames
-from pyhudi.services.slice_merging import unfollowed
+from pyhudi.services.slice_merging import unmergeable
 from pyhudi.timeline.active import COMMITS, Timeline
 
 #: what a task reads at least: to begin it costs as much as to compare such files
@@ -146,7 +146,7 @@ def refuse(query: Query) -> None:
     if not config.populate_meta_fields:
         feature = "change data of tables without meta fields"
     elif config.table_type is TableType.MERGE_ON_READ:
-        unknown = unfollowed(config)
+        unknown = unmergeable(config)
         feature = f"change data of {unknown}" if unknown is not None else None
     if feature is not None:
         raise UnsupportedTable(

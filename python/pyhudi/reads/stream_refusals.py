@@ -13,7 +13,7 @@ from pyhudi.format.table_config import TableType
 from pyhudi.reads.dropped_columns import refuse_dropped_columns
 from pyhudi.reads.stream_look import StreamLook
 from pyhudi.reads.stream_offsets import StreamOffset, just_before
-from pyhudi.services.slice_merging import unfollowed
+from pyhudi.services.slice_merging import unmergeable
 from pyhudi.timeline.tail import ARCHIVED_TIMES
 
 START: Final = "hoodie.datasource.streaming.startOffset"
@@ -184,7 +184,7 @@ def refuse_table(found: StreamLook) -> None:
     if not config.populate_meta_fields:
         feature = "streams of tables without meta fields"
     elif config.table_type is TableType.MERGE_ON_READ:
-        unknown = unfollowed(config)
+        unknown = unmergeable(config)
         feature = f"streams of {unknown}" if unknown is not None else None
     if feature is not None:
         raise UnsupportedTable(

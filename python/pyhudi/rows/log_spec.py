@@ -16,6 +16,7 @@ from pyhudi.rows.spec import FileNames, FileSystemSpec, Filled, GroupPlan
 
 Positions = npt.NDArray[np.int64]
 
+_NO_COLUMNS: Final = pa.struct([])
 #: of so many records of a block one is a landmark
 LANDMARK: Final = 128
 
@@ -66,6 +67,7 @@ class MergeSpec(ByValue):
     the text ``marker[1]`` is a delete. The column ``named[0]`` gets the path of the row's log,
     after the text ``named[1]``. ``whole_logs``: each log is of one write, so no block may be torn.
     ``filled``: which values of a row come from the row below; None if its own ones count, all.
+    ``data`` are the table's columns without meta columns, of which a row below may give one.
     """
 
     root: str
@@ -78,6 +80,7 @@ class MergeSpec(ByValue):
     named: tuple[str, str] | None = None
     whole_logs: bool = False
     filled: Filled | None = None
+    data: pa.StructType = _NO_COLUMNS
 
     def schema(self) -> pa.Schema:
         """The columns of the answer."""

@@ -20,8 +20,10 @@ from pyhudi.errors import UnsupportedTable
 from pyhudi.rows.filled import stands_for_none
 from pyhudi.rows.log_parts import LogPart
 from pyhudi.rows.log_spec import MergeSpec, Positions
+from pyhudi.rows.ordering import Mask
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import Stack, stacks
+from pyhudi.rows.spec import COMMIT_TIME_COLUMN
 
 #: instead of the number of a row that lies below: a row of the base file is ``BASE`` less its place
 NOTHING: Final = -1
@@ -96,34 +98,70 @@ class Layers:
         below[numbers[own]] = np.where(under >= 0, numbers[np.maximum(under, 0)], last)
         above[numbers[stack.over]] = BASE - stack.at[stack.over]
 
+    def kept(self, part: int, at: Positions) -> Mask:
+        """Which rows of a part are below their rows of the base file, which so stay."""
+        above: Positions = self._laid()[1][self.starts[part] + at]
+        return np.asarray(above != NOTHING, np.bool_)
+
     def images(self, part: int, at: Positions, kind: pa.StructType) -> pa.StructArray:
-        """Rows of a part in the columns of ``kind``: each value from the highest row with it."""
-        pieces: dict[str, list[pa.Array]] = defaultdict(list)
-        places: dict[str, list[Positions]] = defaultdict(list)
+        """Rows of a part in the columns of ``kind``: each value from the highest row with it.
+
+        The commit of a row is that of the last one in the order of the merge which gave it a value:
+        by event time this may be a row below.
+        """
         own = self.starts[part] + at
         above = self._laid()[1][own]
         covered = above != NOTHING
         rows, under = np.where(covered, above, own), np.where(covered, own, self._under(own))
-        left = [(np.arange(len(at)), rows, under, list(kind))]
+        columns, _ = self._stacked(rows, under, list(kind))
+        when = kind.get_field_index(COMMIT_TIME_COLUMN)
+        deep = np.flatnonzero(under != NOTHING)
+        if self._spec.ordering_paths and when >= 0 and len(deep):
+            rows[deep] = self._stacked(rows[deep], under[deep], list(self._spec.data))[1]
+            columns[when] = self._own(rows, kind.field(when))
+        return pa.StructArray.from_arrays(columns, fields=list(kind))
+
+    def _stacked(
+        self, rows: Positions, under: Positions, fields: list[pa.Field]
+    ) -> tuple[list[pa.Array], Positions]:
+        """(columns of the ``rows``, of which others lie ``under``; for each row the last one in the
+        order of the merge that gave it one of these values)."""
+        pieces: dict[str, list[pa.Array]] = defaultdict(list)
+        places: dict[str, list[Positions]] = defaultdict(list)
+        last = rows.copy()
+        left = [(np.arange(len(rows)), rows, under, fields)]
         while left:
-            every, rows, under, fields = left.pop()
+            every, rows, under, wanted = left.pop()
             sources = self._source_of(rows)
             for source in np.unique(sources):
                 chosen = np.flatnonzero(sources == source)
                 where, deeper = every[chosen], under[chosen]
+                gives = np.zeros(len(chosen), np.bool_)
                 falling: dict[bytes, list[pa.Field]] = defaultdict(list)
-                for field, column, lacks in self._read(int(source), rows[chosen], fields):
+                for field, column, lacks in self._read(int(source), rows[chosen], wanted):
+                    gives |= ~lacks
                     stays = ~lacks | (deeper == NOTHING)
                     pieces[field.name].append(column.filter(pa.array(stays)))
                     places[field.name].append(where[stays])
                     falling[stays.tobytes()].append(field)
+                last[where[gives]] = np.maximum(last[where[gives]], rows[chosen][gives])
                 for stayed, lacked in falling.items():
                     falls = np.flatnonzero(~np.frombuffer(stayed, np.bool_))
                     if len(falls):
                         lower = deeper[falls]
                         left.append((where[falls], lower, self._under(lower), lacked))
-        joined = [_joined(pieces[field.name], places[field.name], field.type) for field in kind]
-        return pa.StructArray.from_arrays(joined, fields=list(kind))
+        joined = [_joined(pieces[field.name], places[field.name], field.type) for field in fields]
+        return joined, last
+
+    def _own(self, rows: Positions, field: pa.Field) -> pa.Array:
+        """The values that the rows of these numbers have themselves."""
+        found, places = [], []
+        sources = self._source_of(rows)
+        for source in np.unique(sources):
+            chosen = np.flatnonzero(sources == source)
+            found += [column for _, column, _ in self._read(int(source), rows[chosen], [field])]
+            places.append(chosen)
+        return _joined(found, places, field.type)
 
     def _under(self, rows: Positions) -> Positions:
         """The numbers of the rows below; nothing lies below one of the base file."""
@@ -201,11 +239,11 @@ def relaid(then: PartialPart, now: PartialPart, rows: Positions, kind: pa.Struct
         differs |= np.where(one >= 0, moved[np.maximum(one, 0)], one) != other
         one, other = (np.where(differs, NOTHING, each) for each in (one, other))
     found: Positions = rows[differs]
-    other_values = _differ(then.images(found, kind), now.images(found, kind))
+    other_values = differ(then.images(found, kind), now.images(found, kind))
     return np.asarray(found[other_values], np.int64)
 
 
-def _differ(old: pa.StructArray, new: pa.StructArray) -> np.ndarray:
+def differ(old: pa.StructArray, new: pa.StructArray) -> np.ndarray:
     """Which rows of two arrays of one type differ in a column."""
     found = np.zeros(len(old), np.bool_)
     for was, now_is in zip(old.flatten(), new.flatten(), strict=True):

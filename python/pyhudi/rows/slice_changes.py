@@ -3,6 +3,8 @@
 Invariant: the rows before a commit are those of the merge without its blocks, the rows after it
 those of the merge with them (``slice_merge.py``), so an image is what a snapshot would have given.
 A row that both merges give is no change, whatever the commit wrote: by event time it may lose.
+By partial updates a row that loses may still give values to one that wins; if it gives none, the
+row that stays is no change either.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from pyhudi.rows.change_spec import ChangeSpec
 from pyhudi.rows.log_parts import LogPart, SliceLogs, chunks
 from pyhudi.rows.log_spec import Merged, MergeSpec, Positions, SliceChange, SliceChanges
 from pyhudi.rows.meta_columns import constant
-from pyhudi.rows.partial_rows import Opener, PartialPart, relaid, whole_rows
+from pyhudi.rows.ordering import Mask
+from pyhudi.rows.partial_rows import Opener, PartialPart, differ, relaid, whole_rows
 from pyhudi.rows.piece_reading import BATCH_ROWS, reading
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
@@ -58,6 +61,16 @@ class PickedRows:
         """The rows themselves."""
         found = [source.images(at, kind) for source, at in self._picks]
         return pa.concat_arrays([pa.array([], kind), *found])
+
+    def of_base(self) -> Mask:
+        """Which of them are rows of the base file, with values of logs perhaps."""
+        found = [np.zeros(0, np.bool_)]
+        for source, at in self._picks:
+            if isinstance(source, PartialPart):
+                found.append(source.layers.kept(source.number, at))
+            else:
+                found.append(np.full(len(at), not isinstance(source, LogPart)))
+        return np.concatenate(found)
 
 
 class FewRows:
@@ -160,7 +173,7 @@ def _of_logs(
         old, new = np.setdiff1d(then, now), np.setdiff1d(now, then)
         if isinstance(part, PartialPart) and isinstance(older, PartialPart):
             # A row that stays may have got other columns from the rows below it.
-            turned = relaid(older, part, np.intersect1d(then, now), spec.merge.rows)
+            turned = relaid(older, part, np.intersect1d(then, now), spec.merge.data)
             old, new = np.union1d(old, turned), np.union1d(new, turned)
         gone.append((older, old))
         came.append((part, new))
@@ -227,6 +240,7 @@ def _paired(
     at = np.asarray(pc.index_in(new, value_set=old).fill_null(-1)).astype(np.int64)
     updated, inserted = np.flatnonzero(at >= 0), np.flatnonzero(at < 0)
     deleted = np.setdiff1d(np.arange(len(old)), at)
+    updated = updated[_changed(spec, gone, came, at[updated], updated)]
     held = [
         (rows.images(kind), side)
         for rows, kind, side in ((gone, spec.before, 0), (came, spec.after, 1))
@@ -241,6 +255,20 @@ def _paired(
             picks = [each[start : start + BATCH_ROWS] for each in places]
             images = [rows.take(pa.array(picks[n], mask=picks[n] < 0)) for rows, n in held]
             yield _columns(spec, op, piece.instant, len(picks[0]), images)
+
+
+def _changed(
+    spec: ChangeSpec, gone: PickedRows, came: PickedRows, old: Positions, new: Positions
+) -> Mask:
+    """Which of the ``new`` rows are changes of the ``old`` ones: a row of the base file that stays
+    is none, unless it got a value."""
+    found = np.ones(len(new), np.bool_)
+    assert spec.merge is not None, "the table has logs"
+    stays = np.flatnonzero(gone.of_base()[old] & came.of_base()[new])
+    if len(stays):
+        before = gone.images(spec.merge.data).take(pa.array(old[stays]))
+        found[stays] = differ(before, came.images(spec.merge.data).take(pa.array(new[stays])))
+    return found
 
 
 def _numbered(old: pa.Array, new: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -18,7 +18,7 @@ from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import MergeMode, TableConfig, TableType
 from pyhudi.payloads import DELETE_MARKS, MERGE_PROPERTY, PARTIAL_UPDATE, UNAVAILABLE
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
-from pyhudi.rows.spec import FileSystemSpec, Filled
+from pyhudi.rows.spec import META_COLUMNS, FileSystemSpec, Filled
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.view import FileSystemView
@@ -91,6 +91,7 @@ def merge_spec(
         named,
         config.logs_name_their_write,
         filled(config),
+        _struct(tuple(each for each in schema.columns if each.name not in META_COLUMNS)),
     )
 
 
@@ -108,7 +109,8 @@ def unmergeable(config: TableConfig) -> str | None:
 
 
 def unfollowed(config: TableConfig) -> str | None:
-    """What the logs of a table have of which pyhudi cannot say who did it; None if it can.
+    """What the logs of a table have of which pyhudi cannot say which write gave which value; None
+    if it can.
 
     By partial updates a row has values of several writes, and one that loses may change it.
     """
