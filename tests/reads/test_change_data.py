@@ -219,6 +219,17 @@ def test_changes_of_a_cleaned_slice_are_refused_with_what_to_do(tmp_path: Path) 
     assert len(changes_at(str(tmp_path), asked(at(2)))) == 1
 
 
+def test_an_older_version_that_a_savepoint_kept_is_not_taken_for_the_newest(tmp_path: Path) -> None:
+    table = FiledTable.at(tmp_path)
+    table.merge(1, "g1", {"a": 1, "b": 1})
+    table.merge(2, "g1", {"a": 2})
+    newest = table.file_of("g1")
+    table.replace(3, ["g1"], "g2", {"a": 3})
+    newest.unlink()
+    with pytest.raises(HistoryExpired, match=f"The changes of the commit {at(3)} need an older"):
+        changes_at(str(tmp_path), asked(at(2)))
+
+
 def test_archived_commits_of_the_range_are_refused(tmp_path: Path) -> None:
     eventful(tmp_path)
     archive(open_table(LocalStorage(str(tmp_path))), at(1), at(2))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyhudi.choices import ChangeForm
@@ -248,13 +249,17 @@ class Finder:
                     if logged is not None:
                         yield logged, 0
                         continue
-                before = self._slice_of(commit, partition, group, None)
+                written = self._written.get((partition, group), set()) - {commit.time}
+                before = self._slice_of(commit, partition, group, max(written, default=None))
                 yield ChangePiece(commit.time, (), before, None, ops="d"), 0
 
     def _slice_of(
         self, commit: Instant, partition: str, group: FileId, instant: str | None
     ) -> Slice:
-        """A base file of the group, by a listing: that of ``instant``, None for its newest."""
+        """A base file of the group, by a listing: that of ``instant``, None for its newest.
+
+        None only if active commits do not say which that was: a savepoint may keep older ones.
+        """
         held = self._query.table.view(self._timeline).groups.get(partition, {}).get(group, ())
         bases = [each.base for each in held if each.base is not None]
         found = [f for f in bases if f.instant == (instant or f.instant) != commit.time]
@@ -267,6 +272,18 @@ class Finder:
                 earliest=None,
             )
         return self.slice(found[-1].path)
+
+    @cached_property
+    def _written(self) -> dict[Group, set[InstantTime]]:
+        """The instants of the base files that active commits wrote to each group."""
+        found: dict[Group, set[InstantTime]] = defaultdict(set)
+        for commit in self._timeline.commits:
+            metadata = COMMITS.get(self._query.table.storage, self._timeline, commit)
+            for stat in metadata.stats:
+                name = parse_base_file_name(stat.path.rpartition("/")[2])
+                if name is not None:
+                    found[stat.partition_path, stat.file_id].add(name.instant)
+        return found
 
     def slice(self, path: str) -> Slice:
         """The base file with its names of columns."""
