@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 
-from tests.spark.tables import KEY, TYPE, Lake
+from tests.spark.tables import KEY, PARTITION, TYPE, Lake
 from tests.spark.test_sql import folder_of
 
 pytestmark = pytest.mark.spark
@@ -190,6 +192,42 @@ def test_days_that_the_old_calendar_lacks_are_found(lake: Lake, kind: str) -> No
     ):
         wanted = sorted(row.id for row in days.where(condition).collect())
         assert sorted(row.id for row in table.df().where(condition).collect()) == wanted, condition
+
+
+@contextmanager
+def machine_in(spark: SparkSession, zone: str) -> Iterator[None]:
+    """The JVM as on a machine in this time zone."""
+    zones = spark._jvm.java.util.TimeZone  # type: ignore[union-attr]
+    before = zones.getDefault()
+    zones.setDefault(zones.getTimeZone(zone))
+    try:
+        yield
+    finally:
+        zones.setDefault(before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "zone", "lost", "next_to_it"),
+    [
+        ("date", "Pacific/Apia", "2011-12-30", "2011-12-31"),
+        ("timestamp", "Pacific/Apia", "1892-07-03 11:27:00", "1892-07-04 11:27:00"),
+        ("timestamp", "America/New_York", "1883-11-18 16:57:00", "1883-11-18 17:00:58"),
+    ],
+)
+def test_times_that_the_zone_of_the_machine_lacks_are_found(
+    lake: Lake, kind: str, zone: str, lost: str, next_to_it: str
+) -> None:
+    """Spark hands them to filters as times of that zone, in which they become other ones."""
+    table = lake.table(options={KEY: "id", PARTITION: "p"}, ddl=f"id int, p {kind}, d {kind}")
+    values = f"(0, {kind}'{lost}'), (1, {kind}'{next_to_it}')"
+    table.write(lake.spark.sql(f"select id, p, p d from values {values} t(id, p)"))
+    with machine_in(lake.spark, zone):
+        for column in ("p", "d"):
+            for id, value in enumerate((lost, next_to_it)):
+                found = table.df().where(f"{column} = {kind}'{value}'").select("id").collect()
+                assert [row.id for row in found] == [id], (column, value)
+        lake.spark.sql(f"delete from pyhudi.`{table.path}` where p = {kind}'{lost}'")
+    assert [row.id for row in table.df().collect()] == [1]
 
 
 def test_fields_with_the_names_of_hidden_columns_are_set(spark: SparkSession, name: str) -> None:

@@ -62,18 +62,28 @@ private[pyhudi] object HudiFilters {
     case Some(some) => form.lift(some)
   }
 
-  /** Whether a literal stands for one of several days. Spark hands dates and times to filters in
-    * the calendar of `java.sql`, which has no 5th to 14th of October 1582: they become the 15th.
+  /** Whether a literal may stand for another value. Spark hands dates and times to filters in the
+    * form of `java.sql`, which has no 5th to 14th of October 1582, and no day that the machine's
+    * time zone left out. Its times before 1900 are those of the zone's older rules.
     */
   def isVague(value: Any): Boolean = value match {
-    case day: Date => DateTimeUtils.fromJavaDate(day) == newCalendar
+    case day: Date =>
+      val found = DateTimeUtils.fromJavaDate(day)
+      (found - 1 to found + 1).exists { other =>
+        (DateTimeUtils.toJavaDate(other) == day) != (other == found)
+      }
     case moment: Timestamp =>
-      val day = Math.floorDiv(DateTimeUtils.fromJavaTimestamp(moment), microsPerDay)
-      math.abs(day - newCalendar) <= 1 // whatever the time zone
+      val found = DateTimeUtils.fromJavaTimestamp(moment)
+      shift(found - 2 * microsPerDay) != shift(found)
     case _ => false
   }
 
-  private val newCalendar = LocalDate.of(1582, 10, 15).toEpochDay
+  /** The milliseconds between a time and its form in `java.sql`. Where they change, two times have
+    * one form: that of the later one, as no zone moved its clocks by more than a day.
+    */
+  private def shift(micros: Long): Long =
+    DateTimeUtils.toJavaTimestamp(micros).getTime - Math.floorDiv(micros, 1000L)
+
   private val microsPerDay = 86400L * 1000 * 1000
 
   private val form: PartialFunction[Any, Protocol.Literal] = {
