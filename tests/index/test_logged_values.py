@@ -34,7 +34,7 @@ def test_each_key_has_the_values_of_its_newest_row_or_none(
         logs.append(log(write, base, events, 1 if layout > 1 else number + 1))
     order, _ = parts(write_of(root, T3, layout=layout), root, [])
     order = replace(order, rows=pa.struct([pa.field(KEY, pa.string()), *BESIDE]))
-    of = LogSlice(Slice(base["path"]), T1, tuple(each["path"] for each in logs))
+    of = LogSlice(Slice(base["path"]), T1, tuple(each["path"] for each in logs if each["path"]))
     spec = LookupSpec(
         str(root), FileSystemSpec(), {7: (base["path"], "p")}, beside=BESIDE,
         logged=LoggedValues(LoggedSlices(order, {7: of})),
