@@ -446,6 +446,19 @@ CHANGES: Final = (
                 ("test_other_writes_keep_all_their_rows[partial updates]",),
             ),
             Mutant(
+                "a writer without coordination leaves rows out",
+                "OutdatedRows.of",
+                (("or not spec.alone", ""),),
+                ("test_other_writes_keep_all_their_rows[not alone]",),
+            ),
+            Mutant(
+                "a write passes by a delete of the rows against which its own lost",
+                "with_logs_for",
+                (("", "return of"),),
+                ("test_a_row_that_lost_counts_beside_a_delete_that_came_meanwhile[simple]",),
+                spark=True,
+            ),
+            Mutant(
                 "one of several rows of a key is left out",
                 "LogAppend.finish",
                 (("replace(match, wins=None)", "match"),),

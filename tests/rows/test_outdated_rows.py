@@ -103,11 +103,13 @@ def test_a_write_of_which_each_row_loses_leaves_no_log(tmp_path: Path) -> None:
         {"always_delete": True},
         {"ordering_columns": ()},
         {"filled": Filled()},
+        {"alone": False},
     ],
-    ids=["commit time", "operation delete", "no ordering columns", "partial updates"],
+    ids=["commit time", "operation delete", "no ordering columns", "partial updates", "not alone"],
 )
 def test_other_writes_keep_all_their_rows(tmp_path: Path, more: dict[str, Any]) -> None:
-    """In a table of partial updates a row that loses may still give values."""
+    """In a table of partial updates a row that loses may still give values, and a writer without
+    coordination does not see who deletes the other row meanwhile."""
     base = base_of(tmp_path, 2)
     stat = log(write_of(tmp_path, T2, **more), base, [("a", "old", 1, True)])
     assert logged_keys(tmp_path, stat) == {"a"}

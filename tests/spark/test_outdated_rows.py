@@ -8,10 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
+from tests.spark.racing import SlowInput, in_background
 from tests.spark.tables import DELETED, TYPE, VERSION, HudiTable, Lake, model_of, rows_of
 from tests.spark.test_late_rows import INDEXES
 from tests.spark.test_merge_on_read import MOR, logs_of
-from tests.spark.test_pessimistic import commits
+from tests.spark.test_pessimistic import MODE, commits
 from tests.spark.test_stream_sink import Stream, row
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
@@ -74,3 +75,19 @@ def test_a_stream_goes_on_after_an_epoch_of_older_rows(spark: SparkSession, tmp_
         stream.put(rows)
         stream.run()
     assert sorted(stream.table()) == sorted([row(1, ts=10), row(2, "newer", 11)])
+
+
+@pytest.mark.parametrize("index", ["simple", "bucket"])
+def test_a_row_that_lost_counts_beside_a_delete_that_came_meanwhile(
+    lake: Lake, tmp_path: Path, index: str
+) -> None:
+    """As in a copy-on-write table: the write begins again, and finds no row to lose against."""
+    table = lake.table(options={**MOR, **INDEXES[index], MODE: "optimistic_concurrency_control"})
+    table.write(rows_of(0, 3, "a", 10), "upsert")
+    late = SlowInput(table.frame(rows_of(0, 1, "late", 5)), tmp_path / "late")
+    with in_background(table.write, late.df, "upsert") as write:
+        late.wait_until_read()
+        table.write(rows_of(0, 1, "", 1), "delete")
+        late.go()
+        write.result()
+    assert table.rows() == model_of([*rows_of(0, 1, "late", 5), *rows_of(1, 3, "a", 10)])

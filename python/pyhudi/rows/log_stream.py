@@ -52,13 +52,14 @@ class LogStream:
 
         There is no log, and no path, if each row was outdated.
         """
+        plan = self._plan
         if self._stream is None and counts.outdated:
-            return {"outdated": counts.outdated}
+            group = {"file_id": plan.file_id, "partition_path": plan.partition_path}
+            return {**group, "outdated": counts.outdated}
         stream = self._opened()
         size = stream.tell()
         stream.close()
         del self._files.unfinished[self.path]
-        plan = self._plan
         base = (plan.base_file or "").rpartition("/")[2]
         return {
             "file_id": plan.file_id,

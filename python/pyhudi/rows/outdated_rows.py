@@ -27,8 +27,12 @@ class OutdatedRows:
 
     @classmethod
     def of(cls, spec: WriteSpec, old: OldFile | None) -> OutdatedRows | None:
-        """None if no row of the write loses, or one that loses may give values."""
-        if old is None or not spec.by_event_time or spec.always_delete or spec.filled is not None:
+        """None if no row of the write loses, or one that loses may count.
+
+        It may give values, or another writer may delete the other row meanwhile.
+        """
+        loses = spec.by_event_time and not spec.always_delete
+        if old is None or not loses or spec.filled is not None or not spec.alone:
             return None
         return cls(spec, old)
 

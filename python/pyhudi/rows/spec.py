@@ -245,6 +245,8 @@ class WriteSpec(ByValue):
     """Rows come to a log only if the base file has their keys, since the index looks them up."""
     filled: Filled | None = None
     """Which values of a row come from the row below; ``None`` if its own ones count, all."""
+    alone: bool = True
+    """Other writers add no logs to its file groups, or one of them begins again."""
     exact: bool = False
     """The rows are those of a statement: their own values count, whatever ``filled`` says."""
 

@@ -16,7 +16,7 @@ from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of
 from pyhudi.services.clustering import Clustering
 from pyhudi.services.reversal import put_back
-from pyhudi.transactions.conflicts.comparison import Footprint, footprint
+from pyhudi.transactions.conflicts.comparison import Footprint, footprint, with_logs_for
 from pyhudi.transactions.conflicts.deletes import FORCED_KEY
 from pyhudi.transactions.schema_saving import redefined_version
 from pyhudi.transactions.transaction import Committed
@@ -150,7 +150,7 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
     bucketed = write.index.hashed
     gone = 0 if replaced is None else write.view.rows_of(replaced.slices)
     changes = write.prepared.changes
-    ours = footprint(who, metadata, swept, bucketed)
+    ours = with_logs_for(footprint(who, metadata, swept, bucketed), written.untouched, bucketed)
     try:
         done = transaction.commit(metadata, ours, check)
     except CommitConflict as lost:

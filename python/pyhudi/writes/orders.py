@@ -57,6 +57,7 @@ def write_spec(write: Write) -> WriteSpec:
         layout=config.layout,
         keys_known=not write.index.hashed,
         filled=_filled(config),
+        alone=not write.only_logs,
         exact=write.prepared.changes is not None,
     )
 

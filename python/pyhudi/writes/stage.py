@@ -46,13 +46,14 @@ class Written:
     commit. ``leaning`` are the groups whose logs need their base file to stay: it has a key more
     than once, and positions alone tell its rows apart. ``forced``: some of its deletes in logs win
     in any case, by event time. ``outdated`` rows lost against rows of base files, and are in no
-    file."""
+    file; the ``untouched`` groups have got no file, as each row for them lost."""
 
     files: tuple[WriteStat, ...] = ()
     staged: bool = False
     leaning: frozenset[Group] = frozenset()
     forced: bool = False
     outdated: int = 0
+    untouched: frozenset[Group] = frozenset()
 
     @classmethod
     def of(cls, rows: Sequence[dict[str, Any]], staged: bool) -> Written:
@@ -61,7 +62,8 @@ class Written:
         files = tuple(stat_of(row) for row in rows if row["path"])
         forced = any(row["forced"] for row in rows)
         outdated = sum(row["outdated"] or 0 for row in rows)
-        return cls(files, staged, frozenset(leaning), forced, outdated)
+        groups = ((r["partition_path"], FileId(r["file_id"])) for r in rows if not r["path"])
+        return cls(files, staged, frozenset(leaning), forced, outdated, frozenset(groups))
 
 
 @dataclass(frozen=True, slots=True)

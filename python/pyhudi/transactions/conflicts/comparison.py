@@ -144,6 +144,16 @@ STRATEGIES: Final[dict[ConflictRule, Strategy]] = {
 }
 
 
+def with_logs_for(of: Footprint, groups: frozenset[Group], bucketed: bool) -> Footprint:
+    """``of`` a write that adds no logs to ``groups``, as all its rows for them lost.
+
+    Beside what another write does to these groups, the rows might not have lost.
+    """
+    buckets = of.buckets | (buckets_of(groups) if bucketed else frozenset())
+    updated, logged = of.updated | groups, of.logged | groups
+    return replace(of, updated=updated, logged=logged, buckets=buckets)
+
+
 def footprint_of(instant: Instant, metadata: CommitMetadata, bucketed: bool = False) -> Footprint:
     """The footprint of a completed commit, from its metadata."""
     swept = frozenset(metadata.replaced or ()) if _sweeps(metadata) else frozenset()
