@@ -78,7 +78,7 @@ SERVICES: Final = (
             Mutant(
                 "a plan that was found is carried out as it stands",
                 "_looked_at",
-                (("if _path(partition, name) in counts:", "if False:"),),
+                (("if path_in(partition, name) in counts:", "if False:"),),
                 ("test_a_plan_that_was_found_never_deletes_what_counts_now",),
             ),
             Mutant(
