@@ -32,6 +32,7 @@ from pyhudi.format.filenames import (
     BaseFileName,
     parse_base_file_name,
     parse_data_file_name,
+    path_in,
 )
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.keys import split_composite_key
@@ -282,7 +283,7 @@ class _Past:
                     f"It undid commit {undone} and deleted this file of the group: whether that "
                     "had touched the key is not known."
                 )
-                path = f"{folder}/{name}" if folder else name
+                path = path_in(folder, name)
                 operation = instant.action.value
                 found.append(
                     Touch(instant.time, ended, operation, What.ROLLED_BACK, folder, path, reason)

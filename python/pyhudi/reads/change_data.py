@@ -23,7 +23,7 @@ from pyhudi.format.filenames import FileId, parse_base_file_name, parse_log_file
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableType
-from pyhudi.reads.change_slices import Group, SlicesThen
+from pyhudi.reads.change_slices import Group, SlicesThen, written_to_groups
 from pyhudi.reads.conditions import AllOf, AnyOf, Filter, Not, Unknown
 from pyhudi.reads.filters import may_match
 from pyhudi.reads.incremental import commits_of, range_of
@@ -249,8 +249,8 @@ class Finder:
                     if logged is not None:
                         yield logged, 0
                         continue
-                written = self._written.get((partition, group), set()) - {commit.time}
-                before = self._slice_of(commit, partition, group, max(written, default=None))
+                newest = self._newest_base(commit, (partition, group))
+                before = self._slice_of(commit, partition, group, newest)
                 yield ChangePiece(commit.time, (), before, None, ops="d"), 0
 
     def _slice_of(
@@ -273,17 +273,17 @@ class Finder:
             )
         return self.slice(found[-1].path)
 
+    def _newest_base(self, commit: Instant, group: Group) -> InstantTime | None:
+        """The instant of the newest base file that active commits but ``commit`` wrote to a group;
+        None if they wrote none."""
+        paths = (stat.path for _, stat in self._written.get(group, ()))
+        names = (parse_base_file_name(path.rpartition("/")[2]) for path in paths)
+        instants = (name.instant for name in names if name is not None)
+        return max((each for each in instants if each != commit.time), default=None)
+
     @cached_property
-    def _written(self) -> dict[Group, set[InstantTime]]:
-        """The instants of the base files that active commits wrote to each group."""
-        found: dict[Group, set[InstantTime]] = defaultdict(set)
-        for commit in self._timeline.commits:
-            metadata = COMMITS.get(self._query.table.storage, self._timeline, commit)
-            for stat in metadata.stats:
-                name = parse_base_file_name(stat.path.rpartition("/")[2])
-                if name is not None:
-                    found[stat.partition_path, stat.file_id].add(name.instant)
-        return found
+    def _written(self) -> dict[Group, list[tuple[InstantTime, WriteStat]]]:
+        return written_to_groups(self._query.table, self._timeline)
 
     def slice(self, path: str) -> Slice:
         """The base file with its names of columns."""

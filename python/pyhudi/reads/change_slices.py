@@ -28,9 +28,22 @@ from pyhudi.services.slice_merging import counted_instants
 from pyhudi.slices.files import BaseFile, FileSlice, LogFile
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.pending import plan_of
+from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 
 Group = tuple[str, FileId]
+
+
+def written_to_groups(
+    table: Table, timeline: Timeline
+) -> dict[Group, list[tuple[InstantTime, WriteStat]]]:
+    """What active commits wrote to each group, with their times."""
+    found: dict[Group, list[tuple[InstantTime, WriteStat]]] = defaultdict(list)
+    for commit in timeline.commits:
+        for stat in COMMITS.get(table.storage, timeline, commit).stats:
+            if stat.path:
+                found[stat.partition_path, stat.file_id].append((commit.time, stat))
+    return found
 
 
 class SlicesThen:
@@ -192,14 +205,7 @@ class SlicesThen:
 
     @cached_property
     def _written(self) -> dict[Group, list[tuple[InstantTime, WriteStat]]]:
-        """What active commits wrote to each group."""
-        found: dict[Group, list[tuple[InstantTime, WriteStat]]] = defaultdict(list)
-        for commit in self._timeline.commits:
-            metadata = COMMITS.get(self._query.table.storage, self._timeline, commit)
-            for stat in metadata.stats:
-                if stat.path:
-                    found[stat.partition_path, stat.file_id].append((commit.time, stat))
-        return found
+        return written_to_groups(self._query.table, self._timeline)
 
     @cached_property
     def _being_cleaned(self) -> set[Group]:

@@ -30,7 +30,7 @@ def _stale_checksums(patient: Patient) -> Iterator[TableFault]:
         sizes |= patient.sizes
     for path, size in sorted(sizes.items()):
         folder, _, name = path.rpartition("/")
-        checksum = f"{folder}/{crc_neighbour(name)}".lstrip("/")
+        checksum = path_in(folder, crc_neighbour(name))
         said = patient.read(checksum)
         if said is None:
             continue

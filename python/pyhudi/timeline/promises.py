@@ -111,8 +111,7 @@ def promises_of(storage: Storage, timeline: Timeline, archive: Archive | None) -
             name = stat.path.rsplit("/", 1)[-1]
             base = parse_base_file_name(name) if name else None
             if base is not None:
-                folder = stat.partition_path
-                named[f"{folder}/{name}" if folder else name] = stat, base
+                named[path_in(stat.partition_path, name)] = stat, base
     # An empty file has no information; it does not mean that the commit wrote nothing.
     told = {time: m for time, m in known.items() if m != NOTHING_SAID}
     return Promises(told, named)

@@ -19,6 +19,7 @@ from pyhudi.format.filenames import (
     FileId,
     bucket_number,
     parse_base_file_name,
+    path_in,
 )
 from pyhudi.format.instants import Instant
 
@@ -223,4 +224,4 @@ def _paths(partitions: frozenset[str]) -> tuple[str, ...]:
 
 def group_names(groups: frozenset[Group]) -> tuple[str, ...]:
     """How messages call file groups, in order."""
-    return tuple(f"{p}/{g}" if p else g for p, g in sorted(groups))
+    return tuple(path_in(p, g) for p, g in sorted(groups))

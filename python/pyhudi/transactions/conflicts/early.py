@@ -13,7 +13,7 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts.comparison import Footprint, Group
+from pyhudi.transactions.conflicts.comparison import Footprint, Group, group_names
 from pyhudi.transactions.heartbeat import HeartbeatPolicy, last_beat_ms
 from pyhudi.transactions.markers.markers import marked_files
 from pyhudi.transactions.recovery.rollback import WRITES
@@ -39,9 +39,9 @@ def check_running(
         if beat is None or clock.now_ms() - beat >= heartbeat.lapse_ms:
             continue
         logged = ours.logged if logs_pass else frozenset()
-        both = sorted(ours.updated & _marked_groups(table.storage, pending.time, logged))
+        both = ours.updated & _marked_groups(table.storage, pending.time, logged)
         if both:
-            names = tuple(f"{p}/{g}" if p else g for p, g in both)
+            names = group_names(both)
             raise CommitConflict(
                 f"{ours.who} and the running write {pending.time} change the same file groups: "
                 f"{', '.join(names[:5])}. This one gave up before it wrote data "
