@@ -22,20 +22,25 @@ MINIO ?= latest
 export MAVEN_REPO ?= $(HOME)/.m2/repository
 # Java takes its home from the password file; all tools shall use the one of the environment.
 JAVA := java -Duser.home=$(HOME)
-MVN := MAVEN_OPTS="-Duser.home=$(HOME)" mvn -B -q -Dmaven.repo.local=$(MAVEN_REPO)
-MVN_DEPENDENCY := $(MVN) org.apache.maven.plugins:maven-dependency-plugin:3.8.1
+# One at a time, where targets are made side by side: they share a folder and take no care of it.
+ALONE := $(if $(shell command -v flock),flock .tools/given)
+MVN = MAVEN_OPTS="-Duser.home=$(HOME)" $(ALONE) mvn -B -q -Dmaven.repo.local=$(MAVEN_REPO)
+MVN_DEPENDENCY = $(MVN) org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 
 VENV := .venv
 NEWEST := .venv-spark43
 ENVIRONMENTS := $(addsuffix /.ready,$(VENV) .venv-spark4 .venv-spark41 .venv-spark42 $(NEWEST))
 BIN := $(VENV)/bin
 # PySpark starts its workers with PATH's python unless it is told.
+comma := ,
 PYTEST = $(call pytest_in,$(VENV))
 pytest_in = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest
-# Has a suite say at its end what it took of its budget (tests/budget.py).
-COST := -p tests.budget --suite
-# Narrow a run with, for example, `make test-spark3 ARGS='tests/format -x'`.
+# Has a suite say at its end what it took of its budget, and know its end (tests/budget.py).
+UNTIL ?=
+COST = -p tests.budget $(if $(UNTIL),--until $(UNTIL)) --suite
+# Narrow a run with, for example, `make test-spark3 ARGS='tests/spark/test_keys.py -x'`.
 ARGS ?=
+places = $(if $(filter tests/% integration/%,$(ARGS)),,$(1))
 
 .PHONY: help
 help: ## Print this list
@@ -57,24 +62,27 @@ setup: $(VENV)/spark.jsa $(NEWEST)/spark.jsa jars ## Install everything that pyh
 	@command -v mvn > /dev/null || { echo "Maven is needed on the PATH." >&2; exit 1; }
 	@touch $@
 
+# PySpark comes first, for pip builds it for minutes. What pip notes of pyhudi is in the checkout, so
+# that it is installed into one environment at a time.
+environment = $(PYTHON) -m venv $(@D) && $(@D)/bin/python -m pip install -q pyspark==$(1) \
+	  && $(ALONE) $(@D)/bin/python -m pip install -q -e '$(2)' pyspark==$(1) $(3)
+
 $(VENV)/.ready: setup.py | .tools/given
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -e '.[all,dev]' pyspark==$(SPARK3)
+	$(call environment,$(SPARK3),.[all$(comma)dev])
 	@touch $@
 
 .venv-spark%/.ready: setup.py | .tools/given
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install -q -e '.[all,dev]' pyspark==$(SPARK$*)
+	$(call environment,$(SPARK$*),.[all$(comma)dev])
 	@touch $@
 
 # Drivers that tests start map Spark's classes from it, which takes half of the time of a start.
 %/spark.jsa: %/.ready tests/spark_archive.py | jars
 	PYSPARK_PYTHON=$(CURDIR)/$(@D)/bin/python PYTHONPATH=python $(@D)/bin/python -m tests.spark_archive $@
 
-# In a session of its own: dbt pins what other tools need in other versions.
-.venv-dbt/.ready: setup.py | .tools/given
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install -q -e '.[hive]' pyspark==$(SPARK3) $(DBT)
+# In a session of its own: dbt pins what other tools need in other versions. It takes the PySpark that
+# pip has built for the other environment.
+.venv-dbt/.ready: setup.py | $(VENV)/.ready
+	$(call environment,$(SPARK3),.[hive],$(DBT))
 	@touch $@
 
 .PHONY: dbt
@@ -182,45 +190,50 @@ SCALAFMT_RUN = $(JAVA) -cp "$$(cat .tools/scalafmt.classpath)" org.scalafmt.cli.
 
 # Much of a suite is one JVM at work, or waiting: five at a time keep two cores busy. Those of
 # integration/ wait the most, so the others yield to them: alone at the end they would leave a core
-# idle.
+# idle. The set-up is made beside them, each part before the first suite that needs it.
 SUITES := test-peers test-programs test-spark3 test-spark43 test-plain
 YIELDING := nice -n 3
 KERNELS := test-spark4 test-spark41 test-spark42 test-lines
-run_suites = @echo "$(1): five at a time; each prints when it ends"; $(MAKE) \
+run_suites = @echo "Set-up, $(1): five at a time; each prints when it ends"; $(MAKE) \
 	  --no-print-directory -k -j5 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(1)
 # A case that needs Spark runs on one line, the oldest or the newest, where this is --one-line.
 LINES ?=
+# How long `make test` may take, the set-up included. Where a machine is too slow for that, suites
+# leave cases out and say so (tests/budget.py).
+MINUTES := 72
+# A test checks that no other has a test that needs Spark.
+SPARK_TESTS := tests/spark tests/jvm tests/contracts tests/cli/test_quickstart.py tests/docs/test_snippets.py tests/rows/test_calendars.py tests/storage/test_hadoop.py tests/test_packaging.py tests/transactions/test_temporaries.py
 
 .PHONY: quick
 quick: check jars ## Checks, and what needs no Spark, no server and no long exploration, in minutes
 	PYHUDI_QUICK=1 $(PYTEST) tests -q -m 'not spark and not matrix and not long' $(ARGS)
 
 .PHONY: test
-test: check jars peers dynamodb dbt $(VENV)/spark.jsa $(NEWEST)/spark.jsa ## All tests, each on one Spark line or where its code is
-	$(call run_suites,$(SUITES)) LINES=--one-line
+test: ## All tests, each on one Spark line or where its code is
+	$(call run_suites,check $(SUITES)) LINES=--one-line UNTIL=$$(($$(date +%s) + 60 * $(MINUTES)))
 
 .PHONY: test-all
-test-all: check jars peers dynamodb dbt $(ENVIRONMENTS) ## All on the oldest and the newest line, the kernel on each
-	$(call run_suites,$(SUITES) $(KERNELS))
+test-all: ## All on the oldest and the newest line, the kernel on each
+	$(call run_suites,check $(SUITES) $(KERNELS))
 
 .PHONY: test-plain
 test-plain: $(VENV)/.ready jars dynamodb ## The tests that need no Spark session
-	$(YIELDING) env $(PYTEST) $(COST) plain tests -m 'not spark and not matrix' $(ARGS)
+	$(YIELDING) env $(PYTEST) $(COST) plain $(call places,tests) -m 'not spark and not matrix' $(ARGS)
 
 .PHONY: test-spark3
 test-spark3: $(VENV)/spark.jsa jars dynamodb ## Those that start Spark, on Spark 3.5
-	$(YIELDING) env $(PYTEST) $(COST) spark3.5 tests -m 'spark and not matrix' $(LINES) $(ARGS)
+	$(YIELDING) env $(PYTEST) $(COST) spark3.5 $(call places,$(SPARK_TESTS)) -m 'spark and not matrix' $(LINES) $(ARGS)
 
 .PHONY: test-spark43
 test-spark43: $(NEWEST)/spark.jsa jars dynamodb ## The same on Spark 4.3
-	$(YIELDING) env $(call pytest_in,$(NEWEST)) $(COST) spark4.3 tests -m 'spark and not matrix' $(LINES) $(ARGS)
+	$(YIELDING) env $(call pytest_in,$(NEWEST)) $(COST) spark4.3 $(call places,$(SPARK_TESTS)) -m 'spark and not matrix' $(LINES) $(ARGS)
 
 .PHONY: test-spark4 test-spark41 test-spark42
 test-spark4: kernel4 ## Those that have code per Spark line, on Spark 4.0
 test-spark41: kernel41 ## The same on Spark 4.1
 test-spark42: kernel42 ## The same on Spark 4.2
 kernel%: .venv-spark%/.ready jars dynamodb
-	$(call pytest_in,$(<D)) tests -q -m 'every_line and not matrix' $(ARGS)
+	$(call pytest_in,$(<D)) $(call places,$(SPARK_TESTS)) -q -m 'every_line and not matrix' $(ARGS)
 
 .PHONY: test-lines
 test-lines: $(ENVIRONMENTS) jars peers ## spark-sql, Connect and Apache Hudi beside each Spark line
@@ -229,10 +242,10 @@ test-lines: $(ENVIRONMENTS) jars peers ## spark-sql, Connect and Apache Hudi bes
 
 .PHONY: test-peers test-programs
 test-peers: $(VENV)/spark.jsa jars peers dynamodb dbt ## A sample of the matrices beside other engines
-	$(PYTEST) $(COST) peers integration -m 'not matrix' --peers with $(ARGS)
+	$(PYTEST) $(COST) peers $(call places,integration) -m 'not matrix' --peers with $(ARGS)
 
 test-programs: $(VENV)/spark.jsa jars peers dynamodb dbt ## The same of programs that are ours alone
-	$(PYTEST) $(COST) programs integration -m 'not matrix' --peers without $(ARGS)
+	$(PYTEST) $(COST) programs $(call places,integration) -m 'not matrix' --peers without $(ARGS)
 
 .PHONY: integration
 integration: $(ENVIRONMENTS) jars peers minio dbt trino ## The integration matrices, whole

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from benchmarks.report import write_page
 from benchmarks.results import Measurement, Results, load
 from benchmarks.run import REPO, Disagreement, agree
 
+costly = partial(pytest.param, marks=pytest.mark.matrix)  # engines as their users start them
 SPIN = "import time\nwhile time.process_time() < 0.5: pass\n"
 
 
@@ -131,6 +133,7 @@ def test_each_commit_of_the_change_benchmark_changes_one_per_cent(tmp_path: Path
     assert not set(ids["delete"]) & set(ids["one partition"])
 
 
+@pytest.mark.matrix
 def test_a_small_run_of_merge_on_read_has_its_section(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     merge_on_read.main([
@@ -159,8 +162,8 @@ def test_a_small_run_of_merge_on_read_has_its_section(tmp_path: Path) -> None:
         "planning --files 200 --partitions 10 --commits 3",
         "markers --markers 200 --clients 4 --files 50",
         "inline_services --commits 12 --long 12",
-        "table_types --rows 2000 --writes 2 --shares 0.01 0.5 --warm-up-rows 500",
-        "clustering --rows 2000 --commits 2 --rounds 1",
+        costly("table_types --rows 2000 --writes 2 --shares 0.01 0.5 --warm-up-rows 500"),
+        costly("clustering --rows 2000 --commits 2 --rounds 1"),
     ],
     ids=lambda asked: asked.partition(" ")[0],
 )

@@ -108,14 +108,12 @@ TOLD = [
     (6, HUDI, "MERGE_ON_READ"),
     (9, HUDI, "MERGE_ON_READ"),
 ]
-#: each mode of both writers, and each version
+#: each version, mode, writer and type of table
 SAMPLE = [
     (*TOLD[0], "DATA_BEFORE_AFTER"),
-    (*TOLD[1], "DATA_BEFORE"),
     (*TOLD[1], "OP_KEY_ONLY"),
-    (*TOLD[2], "DATA_BEFORE_AFTER"),
+    (*TOLD[2], "DATA_BEFORE"),
     (*TOLD[3], "OP_KEY_ONLY"),
-    (*TOLD[4], "DATA_BEFORE"),
     (*TOLD[4], "DATA_BEFORE_AFTER"),
 ]
 
