@@ -62,17 +62,17 @@ setup: $(VENV)/spark.jsa $(NEWEST)/spark.jsa jars ## Install everything that pyh
 	@command -v mvn > /dev/null || { echo "Maven is needed on the PATH." >&2; exit 1; }
 	@touch $@
 
-# PySpark comes first, for pip builds it for minutes. What pip notes of pyhudi is in the checkout, so
-# that it is installed into one environment at a time.
-environment = $(PYTHON) -m venv $(@D) && $(@D)/bin/python -m pip install -q pyspark==$(1) \
-	  && $(ALONE) $(@D)/bin/python -m pip install -q -e '$(2)' pyspark==$(1) $(3)
+# What setuptools notes of pyhudi is in the checkout: one environment at a time. The rest takes pip
+# minutes, in which it builds PySpark.
+environment = $(PYTHON) -m venv $(@D) && $(ALONE) $(@D)/bin/python -m pip install -q --no-deps -e . \
+	  && $(@D)/bin/python -m pip install -q 'pyhudi$(2)' pyspark==$(1) $(3)
 
 $(VENV)/.ready: setup.py | .tools/given
-	$(call environment,$(SPARK3),.[all$(comma)dev])
+	$(call environment,$(SPARK3),[all$(comma)dev])
 	@touch $@
 
 .venv-spark%/.ready: setup.py | .tools/given
-	$(call environment,$(SPARK$*),.[all$(comma)dev])
+	$(call environment,$(SPARK$*),[all$(comma)dev])
 	@touch $@
 
 # Drivers that tests start map Spark's classes from it, which takes half of the time of a start.
@@ -82,7 +82,7 @@ $(VENV)/.ready: setup.py | .tools/given
 # In a session of its own: dbt pins what other tools need in other versions. It takes the PySpark that
 # pip has built for the other environment.
 .venv-dbt/.ready: setup.py | $(VENV)/.ready
-	$(call environment,$(SPARK3),.[hive],$(DBT))
+	$(call environment,$(SPARK3),[hive],$(DBT))
 	@touch $@
 
 .PHONY: dbt
