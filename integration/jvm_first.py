@@ -129,7 +129,7 @@ def started(place: Place, command: str, log: str = "log") -> Iterator[subprocess
     """A command of the shell; stdout and stdin are pipes, stderr is a file of the place."""
     with (place.folder / log).open("ab") as noise:
         process = subprocess.Popen(
-            ["nice", "-n", "10", "bash", "-c", f"exec {command}"], cwd=place.folder,
+            ["bash", "-c", f"exec {command}"], cwd=place.folder,
             env=place.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=noise, text=True, bufsize=1,
         )  # fmt: skip
@@ -336,7 +336,7 @@ def compiled(place: Place, source: Path) -> Path:
 def run_to_its_end(place: Place, command: str) -> list[str]:
     """The lines that a command shows; ``AssertionError`` with its log where it fails."""
     done = subprocess.run(
-        ["nice", "-n", "10", "bash", "-c", command], cwd=place.folder, env=place.environment(),
+        ["bash", "-c", command], cwd=place.folder, env=place.environment(),
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
