@@ -81,6 +81,7 @@ class Ledger:
         operation: str,
         slices: Slices,
         replaced: Mapping[str, tuple[str, ...]] | None = None,
+        extra: Mapping[str, str] | None = None,
         **facts: int | str,
     ) -> list[str]:
         """A completed commit with these slices; gives their paths."""
@@ -88,7 +89,7 @@ class Ledger:
         stats = tuple(self.stat(group, path, **facts) for group, path in paths.items())
         gone = None if replaced is None else {p: tuple(map(FileId, i)) for p, i in replaced.items()}
         action = Action.COMMIT if replaced is None else Action.REPLACECOMMIT
-        metadata = CommitMetadata(operation.upper(), stats, replaced=gone)
+        metadata = CommitMetadata(operation.upper(), stats, extra or {}, gone)
         self.put(Instant(t(time), action, State.COMPLETED), render_commit(metadata, self.layout))
         return list(paths.values())
 

@@ -9,6 +9,7 @@ import pytest
 import pyhudi
 from pyhudi.diagnosis.why import Touch, What
 from pyhudi.errors import UnsupportedTable
+from pyhudi.format.commit_metadata import OUTDATED_KEY
 from pyhudi.format.instants import Action, Instant, State
 from tests import golden_tables
 from tests.diagnosis.ledger import Ledger, t
@@ -174,6 +175,21 @@ def test_tables_of_apache_hudi_tell_the_same(tmp_path: Path) -> None:
     assert golden("h0150_v6-cow_sp_rb", tmp_path, "1") == [
         ("insert", "inserted"), ("upsert", "updated"), ("rollback", "rolled back"), ("", "now"),
     ]  # fmt: skip
+
+
+def test_a_commit_that_left_late_rows_out_may_have_had_one_of_the_key(table: Ledger) -> None:
+    late = {OUTDATED_KEY: "7"}
+    table.commit(1, "upsert", {A: {"m": 1}}, extra=late)
+    table.commit(2, "upsert", {A: {"k": 2, "m": 1}})
+    table.commit(3, "upsert", {B: {"n": 3}}, extra=late)
+    table.commit(4, "upsert", {A: {"k": 4, "m": 1}}, extra=late)
+    assert told(table) == [
+        (t(2), "inserted", "a"), (t(3), "unknown", ""), (t(4), "updated", "a"), (t(4), "now", "a"),
+    ]  # fmt: skip
+    found = pyhudi.why(str(table.root), "k")[1]
+    assert (found.operation, found.file) == ("upsert", "")
+    assert "7 in all, and were left out" in found.reason
+    assert [event for _, event, _ in told(table, "x")] == ["now"]
 
 
 @pytest.mark.parametrize("name", ["h120_v9-cow_clean_archive", "h0150_v6-cow_clean_archive"])

@@ -26,7 +26,7 @@ from pyhudi.diagnosis.touches import (
     touches_of,
 )
 from pyhudi.errors import UnsupportedTable
-from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.format.commit_metadata import OUTDATED_KEY, CommitMetadata, WriteStat
 from pyhudi.format.filenames import (
     PARQUET,
     BaseFileName,
@@ -102,6 +102,7 @@ def key_touches(
     lives = past.with_deletes(lives, place, key)
     found, now = touches_of(lives, past.known)
     found += past.rolled_back(held)
+    found += past.left_out(found)
     found.sort(key=lambda each: each.instant)
     kept = [each for each in found if carried or each.what is not What.CARRIED]
     where = _where(table.config, key, partition, list(seen.values()), cleaned, logged.values())
@@ -144,6 +145,8 @@ class _Past:
         self._archived = {t: e for t, e in archived.items() if t not in self._active}
         #: what is known of each commit, filled by ``lives``
         self.known: dict[InstantTime, KnownCommit] = {}
+        #: of commits that left out late rows, how many; filled by ``lives``
+        self._late: dict[InstantTime, str] = {}
 
     def _commits(self) -> Iterator[tuple[Instant, CommitMetadata]]:
         """All commits by time, read one at a time."""
@@ -174,6 +177,8 @@ class _Past:
                 files.setdefault(name.instant, []).append(path)
         for instant, metadata in self._commits():
             self._remember(instant, metadata)
+            if late := metadata.extra.get(OUTDATED_KEY):
+                self._late[instant.time] = late
             named = set()
             for stat in metadata.stats:
                 named.add(stat.path)
@@ -289,6 +294,24 @@ class _Past:
                     Touch(instant.time, ended, operation, What.ROLLED_BACK, folder, path, reason)
                 )
         return found
+
+    def left_out(self, found: Sequence[Touch]) -> Iterator[Touch]:
+        """Commits whose late rows no file has; ``found`` is what else touched the key.
+
+        A commit has one row of a key, and a row loses only against one that was there.
+        """
+        first = min((each.instant for each in found), default=None)
+        wrote = {each.instant for each in found if each.what not in (What.CARRIED, What.UNKNOWN)}
+        for time, late in self._late.items():
+            if first is None or time < first or time in wrote:
+                continue
+            known = self.known[time]
+            reason = (
+                f"Rows older than those of the table came with it, {late} in all, and were left "
+                "out: whether one of them had the key is not known."
+            )
+            what = What.UNKNOWN
+            yield Touch(time, known.completed_at, known.operation, what, "", "", reason)
 
     def _deleted(self, instant: Instant) -> Iterator[tuple[str, str, str]]:
         """(undone instant, partition, file name) of what a rollback or restore deleted."""

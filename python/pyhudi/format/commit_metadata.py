@@ -17,6 +17,8 @@ from pyhudi.format.corruption import corrupt
 from pyhudi.format.filenames import FileId, parse_log_file_name
 
 SCHEMA_KEY = "schema"
+#: in the metadata of a commit by event time: how many of its rows lost against those of base files
+OUTDATED_KEY = "pyhudi.rows.outdated"
 #: the operation of a log compaction's commit
 LOG_COMPACT = "LOG_COMPACT"
 _RULE = "a commit holds write statistics by partition"

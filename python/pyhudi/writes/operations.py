@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pyhudi.config import ConcurrencyMode, Operation, WriteOptions
 from pyhudi.errors import CommitConflict
-from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pyhudi.format.commit_metadata import OUTDATED_KEY, SCHEMA_KEY, CommitMetadata
 from pyhudi.format.schema_history import LATEST_SCHEMA_KEY
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of
@@ -38,8 +38,6 @@ from pyhudi.writes.write_context import Write
 
 #: in the metadata of a commit after lost races: their number, and the number allowed
 RETRIES_KEY = "pyhudi.conflict.retries"
-#: in the metadata of a commit by event time: how many of its rows lost against those of base files
-OUTDATED_KEY = "pyhudi.rows.outdated"
 
 _OVERWRITING = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE})
 
