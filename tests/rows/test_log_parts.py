@@ -434,14 +434,15 @@ def test_several_ordering_values_pair_with_their_columns() -> None:
         several(wrapped("Long", 5), wrapped("String", "x")),
         several(wrapped("Int", 0), wrapped("String", "y")),
         several(wrapped("Long", 5), None),
+        several(None, None),
         wrapped("Long", 5),
         several(wrapped("Long", 5), wrapped("Long", 5)),
     ]
     (part,) = parts(delete_block(T1, *((str(n), each) for n, each in enumerate(values))))
     (first, second), forced = part.ordering(spec)
-    assert first.to_pylist() == [5, 0, None, None, None]
-    assert second.to_pylist() == ["x", "y", None, None, None]
-    assert forced.to_pylist() == [False, False, True, True, True]
+    assert first.to_pylist() == [5, 0, 5, None, None, None]
+    assert second.to_pylist() == ["x", "y", None, None, None, None]
+    assert forced.to_pylist() == [False, False, False, True, True, True]
 
 
 def test_an_ordering_value_may_be_a_field_of_a_struct() -> None:

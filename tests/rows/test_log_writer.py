@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -390,6 +391,34 @@ def test_a_delete_whose_values_a_block_would_change_is_a_marked_row(
     assert kept == {"c", "d", "e", "f"}, "the older delete of c loses"
     assert stat["outdated"] == 1
     assert rows == []
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_null_among_several_values_of_a_delete_is_the_smallest_without_a_column_of_marks(
+    tmp_path: Path, layout: int
+) -> None:
+    """Another column marks the deletes of such a table, so a delete block has them all."""
+    more = {"layout": layout, "ordering_columns": ("ts", "price")}
+    held = [{"id": key, "name": f"{key}0", "price": 1.0} for key in KEYS]
+    base = insert(write_of(tmp_path, T1, **more), rows_of(held), "p")
+    events: list[tuple[str, str, Any, bool]] = [
+        ("a", "new", 6, False), ("b", "new", None, False), ("a", "", None, True),
+        ("b", "", None, True), ("new", "new", 6, False), ("new", "", None, True),
+    ]  # fmt: skip
+    logs = []
+    for number, which in enumerate(([0, 1, 4], [2, 3, 5])):
+        write = write_of(tmp_path, (T2, T3)[number], **more)
+        version = 1 if layout > 1 else number + 1
+        logs.append(log(write, base, [events[at] for at in which], version))
+    how, found = parts(write, tmp_path, logs)
+    kinds = pa.struct([("ts", pa.int64()), ("price", pa.float64())])
+    how = replace(how, ordering=kinds, ordering_paths=("ts", "price"))
+    with pa.OSFile(str(tmp_path / base["path"])) as opened:
+        left = merge(how, found, SliceFile(opened, Slice(base["path"])), T1)
+    kept = zip(found, left.kept, strict=True)
+    keys = [key for part, at in kept for key in part.keys_at(at).to_pylist()]
+    assert sorted(keys) == ["a", "new"], "the delete of b is no older"
+    assert left.masked.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("layout", [1, 2])

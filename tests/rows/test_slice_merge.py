@@ -105,7 +105,7 @@ class Oracle:
         if not event.gone:
             return False
         given = [getattr(event, name) for name in self.ordering]
-        if event.delete and (not event.ordered or any(value is None for value in given)):
+        if event.delete and (not event.ordered or all(value is None for value in given)):
             return True
         values = self.values(event)
         return all(value is None for value in values) or (self.ordering == ("a",) and values == [0])

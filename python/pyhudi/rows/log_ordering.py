@@ -28,7 +28,9 @@ def ordering_columns(held: pa.StructArray, spec: MergeSpec) -> list[pa.Array]:
 
 def ordering_value(kind: pa.DataType, named: str, value: object) -> object:
     """A delete's ordering value as one of an ordering column of type ``kind``; ``MISFIT`` if the
-    two do not compare, so that the delete wins."""
+    two do not compare, so that the delete wins. ``None`` stands for null among several values."""
+    if named == "null":
+        return None
     families = {
         "boolean": pa.types.is_boolean,
         "int": lambda each: pa.types.is_integer(each) or pa.types.is_date(each),

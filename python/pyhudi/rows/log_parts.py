@@ -232,7 +232,8 @@ class LogPart:
             found = [
                 ordering_value(kind, *value) for kind, value in zip(kinds, each.order, strict=False)
             ]
-            forced[at] = not fits or any(value is MISFIT for value in found)
+            compares = fits and all(value is not MISFIT for value in found)
+            forced[at] = not compares or all(value is None for value in found)
             for place, column in enumerate(values):
                 column.append(None if forced[at] else found[place])
         columns = [pa.array(each, kind) for each, kind in zip(values, kinds, strict=True)]
