@@ -11,6 +11,7 @@ from pyhudi.errors import SchemaConflict
 from pyhudi.format.column_ids import all_ids, first_ids, plain
 from pyhudi.format.column_tree import Path
 from pyhudi.format.spark_schema import Column, SparkSchema
+from pyhudi.payloads import DELETE_FIELD, DELETE_MARKER
 from pyhudi.tables.column_changes import (
     AddColumn,
     After,
@@ -247,6 +248,21 @@ def test_a_part_of_the_key_keeps_its_name() -> None:
         with pytest.raises(SchemaConflict, match="the record key uses it"):
             altered(first_ids(SparkSchema.parse(NOW)), LAST_ID, [drop(name)], config)
     altered(first_ids(SparkSchema.parse(NOW)), LAST_ID, [drop("s.y")], config)
+
+
+def test_a_column_that_marks_deletes_keeps_its_name_and_type() -> None:
+    """Under another name its rows would be no deletes any more, and nobody would say so."""
+    mark = {DELETE_FIELD: "n", DELETE_MARKER: "1"}
+    config = replace(CONFIG, raw={**CONFIG.raw, **mark})
+    changes = [
+        (rename("N", "op"), "the mark of deletes uses it"),
+        (drop("n"), "the mark of deletes uses it"),
+        (retype("n", "double"), "the mark of deletes is compared as text"),
+    ]
+    for change, rule in changes:
+        with pytest.raises(SchemaConflict, match=rule):
+            altered(first_ids(SparkSchema.parse(NOW)), LAST_ID, [change], config)
+        after(change)
 
 
 def test_a_name_with_a_dot_is_no_path() -> None:

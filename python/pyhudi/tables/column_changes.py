@@ -2,8 +2,8 @@
 
 A change is allowed if old files stay readable: types widen or are cast, and new columns are null
 in old rows.
-Names and positions may change, since files are read by ids. Columns of keys, partitions and the
-ordering keep their names.
+Names and positions may change, since files are read by ids. Columns of keys, partitions, the
+ordering and the mark of deletes keep their names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyhudi.format.schemas import HIDDEN_COLUMNS, type_text
 from pyhudi.format.spark_schema import Column, SparkSchema, SparkType
 from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import casts, merged_type
-from pyhudi.tables.columns import check_names
+from pyhudi.tables.columns import DELETES, check_names, roles_of
 
 # ---- what ALTER TABLE asks for
 
@@ -214,6 +214,8 @@ def _retyped(columns: _Columns, change: RetypeColumn) -> None:
     keys = (*columns.config.record_key_fields, *columns.config.partition_fields)
     if _serves(change, keys):
         raise _refusal(change, old, kind, "keys and partition paths contain its values as text")
+    if _serves(change, roles_of(columns.config)[DELETES]):
+        raise _refusal(change, old, kind, "the mark of deletes is compared as text")
     if part.is_map_key:
         raise _refusal(change, old, kind, "keys of a map keep their type")
     part.retype(kind)
@@ -290,13 +292,7 @@ def _serves(change: ColumnChange, columns: Sequence[str]) -> bool:
 
 
 def _refuse_if_it_serves(columns: _Columns, change: ColumnChange, kind: Any) -> None:
-    config = columns.config
-    roles = {
-        "the record key": config.record_key_fields,
-        "the partition path": config.partition_fields,
-        "the ordering of rows": config.ordering_fields,
-    }
-    for role, fields in roles.items():
+    for role, fields in roles_of(columns.config).items():
         if _serves(change, fields):
             raise _refusal(change, kind, None, f"{role} uses it by its name")
 

@@ -6,7 +6,7 @@ read a table with ``a`` and ``A``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from unicodedata import category
 
@@ -15,12 +15,16 @@ from pyspark.sql.types import DataType, StructField, StructType
 from pyhudi.errors import ConfigError, SchemaConflict
 from pyhudi.format.schemas import HIDDEN_COLUMNS, META_COLUMNS, type_text
 from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.table_config import TableConfig
 from pyhudi.rows.spec import SOFT_DELETE
+from pyhudi.services.slice_merging import delete_mark
 
 #: begins the names of columns that a write adds to its rows
 OF_WRITES: Final = "_pyhudi_"
 #: a column of this name is the row's number to Spark's Parquet reader, whatever the file has
 OF_READS: Final = "_tmp_metadata_row_index"
+#: the role of a column by whose text rows are deletes
+DELETES: Final = "the mark of deletes"
 
 
 def check_names(schema: SparkSchema) -> None:
@@ -55,6 +59,17 @@ def check_names(schema: SparkSchema) -> None:
                 theirs=None,
                 rule="column name",
             )
+
+
+def roles_of(config: TableConfig) -> Mapping[str, Sequence[str]]:
+    """The columns that the table's properties name, by what they are for."""
+    mark = delete_mark(config)
+    return {
+        "the record key": config.record_key_fields,
+        "the partition path": config.partition_fields,
+        "the ordering of rows": config.ordering_fields,
+        DELETES: () if mark is None else (mark[0],),
+    }
 
 
 def check_listed(schema: SparkSchema) -> None:

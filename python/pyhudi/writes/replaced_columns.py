@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from pyhudi.errors import SchemaConflict, TableExists
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.widening import Fields, merged_type, typed
-from pyhudi.tables.columns import check_names
+from pyhudi.tables.columns import check_names, roles_of
 from pyhudi.timeline.table import Table
 from pyhudi.writes.fitted import loose
 
@@ -32,8 +32,8 @@ class Redefined:
 def redefined(table: Table, current: SparkSchema, given: StructType) -> Redefined:
     """What becomes of the columns of ``current``.
 
-    ``TableExists`` if a column would end that places or orders rows: the table's properties name
-    it.
+    ``TableExists`` if a column would end that places, orders or deletes rows: the table's
+    properties name it.
     """
     known = current.by_lower_name()
     # As in CREATE TABLE AS SELECT: a query that gives no nulls does not say that none may come.
@@ -61,12 +61,7 @@ def redefined(table: Table, current: SparkSchema, given: StructType) -> Redefine
 
 def _refuse_serving(table: Table, current: SparkSchema, gone: set[str]) -> None:
     config = table.config
-    roles = {
-        "the record key": config.record_key_fields,
-        "the partition path": config.partition_fields,
-        "the ordering of rows": config.ordering_fields,
-    }
-    for role, fields in roles.items():
+    for role, fields in roles_of(config).items():
         for root in (path.split(".")[0].lower() for path in fields):
             if root in gone:
                 name = current.by_lower_name()[root].name
