@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import datetime
 import os
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,14 +16,17 @@ from pyhudi.index.lookup import (
     KEY,
     MAX_KEY,
     MIN_KEY,
+    OLD,
     ORDINAL,
     PARTITION,
     LookupSpec,
+    file_hits,
     lookup,
     possible,
 )
 from pyhudi.index.matches import MatchSpec, match_files
 from pyhudi.rows.spec import FileSystemSpec
+from tests.rows.test_calendars import LEGACY
 
 LOCAL = FileSystemSpec("local", {})
 
@@ -131,3 +136,28 @@ def test_a_damaged_file_is_told_by_its_path(tmp_path: Path, damage: str) -> None
         run(LookupSpec(str(tmp_path), LOCAL, {0: ("one.parquet", "p")}), 0)
     with pytest.raises(TableCorrupt, match=r"one\.parquet"):
         list(match_files(MatchSpec(str(tmp_path), LOCAL, wanted))([(0, "one.parquet", "p")]))
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["today's calendar", "the old calendar"])
+@pytest.mark.parametrize("int96", [False, True], ids=["long", "int96"])
+def test_days_and_times_beside_keys_are_those_that_a_reader_sees(
+    tmp_path: Path, old: bool, int96: bool
+) -> None:
+    kinds = pa.schema([("d", pa.date32()), ("t", pa.timestamp("us", "UTC"))])
+    years = (1, 9999)
+    days = pa.array([datetime.date(year, 1, 1) for year in years])
+    times = pa.array([datetime.datetime(year, 1, 1) for year in years], kinds.field("t").type)
+    far = days.to_pylist(), times.cast(pa.timestamp("us")).to_pylist()
+    if old:
+        # The old calendar counts the first day of the year 1 two days earlier.
+        days = pc.subtract(days.cast(pa.int32()), pa.array([2, 0], pa.int32())).cast(pa.date32())
+        apart = pa.array([2 * 86_400_000_000, 0])
+        times = pc.subtract(times.cast(pa.int64()), apart).cast(kinds.field("t").type)
+    table = pa.table({KEY: ["a", "b"], "d": days, "t": times})
+    table = table.replace_schema_metadata(LEGACY if old else {})
+    path = tmp_path / "one.parquet"
+    pq.write_table(table, path, use_deprecated_int96_timestamps=int96)
+    spec = LookupSpec(str(tmp_path), LOCAL, {0: (path.name, "p")}, beside=kinds)
+    (found,) = file_hits(spec, LOCAL.open(), 0)
+    assert found.column(f"{OLD}0").to_pylist() == far[0]
+    assert found.column(f"{OLD}1").cast(pa.timestamp("us")).to_pylist() == far[1]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.format.bloom import BloomFilter
+from pyhudi.rows.calendars import int96_columns, old_calendar
 from pyhudi.rows.damage import readable
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.rows.stored_types import converted
@@ -90,7 +91,7 @@ def file_hits(
         if wanted is None or len(wanted) == 0:
             return
     with readable(path), filesystem.open_input_file(f"{spec.root}/{path}") as source:
-        file = pq.ParquetFile(source)
+        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         if wanted is not None:
             wanted = possible(file.metadata.metadata or {}, wanted, spec.use_bloom)
             if len(wanted) == 0:
@@ -102,7 +103,7 @@ def file_hits(
         newest = None if spec.logged is None else spec.logged.newest(filesystem, ordinal)
         start = 0
         for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
-            values = [_beside(batch, column) for column in beside]
+            values = [_beside(file, path, batch, column) for column in beside]
             if newest is not None:
                 values = newest.over(start, batch.column(KEY).cast(pa.string()), values)
             start += batch.num_rows
@@ -118,12 +119,17 @@ def file_hits(
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _beside(batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
-    """A column in the table's present type; null if the file is older than the column."""
+def _beside(file: pq.ParquetFile, path: str, batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
+    """A column in the table's present type, and in today's calendar; null if the file is older
+    than the column."""
     at = batch.schema.get_field_index(wanted.name)
     if at < 0:
         return pa.nulls(batch.num_rows, wanted.type)
-    return converted(batch.column(at), wanted.type, False)
+    column, calendar = batch.column(at), old_calendar(file.metadata.metadata)
+    if calendar is not None:
+        int96 = wanted.name in int96_columns(file.schema)
+        column = calendar.turned(pa.chunked_array([column]), int96, path).chunk(0)
+    return converted(column, wanted.type, False)
 
 
 def possible(footer: Mapping[bytes, bytes], wanted: pa.Array, use_bloom: bool) -> pa.Array:

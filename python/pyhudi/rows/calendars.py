@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from pyhudi.errors import UnsupportedTable
 from pyhudi.rows.stored_types import with_leaves
@@ -75,6 +76,12 @@ def old_calendar(entries: Mapping[bytes, bytes] | None) -> OldCalendar | None:
     int96 = version < b"3.1.0" or _LEGACY_INT96 in found
     zone = found.get(_ZONE)
     return OldCalendar(dates, int96, zone.decode() if zone else None) if dates or int96 else None
+
+
+def int96_columns(schema: pq.ParquetSchema) -> frozenset[str]:
+    """The columns of a file that have a time as INT96, perhaps inside."""
+    leaves = (schema.column(at) for at in range(len(schema)))
+    return frozenset(c.path.split(".")[0] for c in leaves if c.physical_type == "INT96")
 
 
 def _turned_days(array: pa.Array) -> pa.Array:

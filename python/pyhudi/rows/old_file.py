@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import StorageError, TableCorrupt
 from pyhudi.rows.base_file import TableFiles, rows_per_unit
-from pyhudi.rows.calendars import old_calendar
+from pyhudi.rows.calendars import int96_columns, old_calendar
 from pyhudi.rows.damage import damaged
 from pyhudi.rows.encoding import coded_in_file
 from pyhudi.rows.meta_columns import TEXT
@@ -79,7 +79,7 @@ class OldFile:
         self.metadata = footer.metadata
         self._types = footer.schema_arrow
         self._calendar = old_calendar(self.metadata.metadata)
-        self._int96 = _int96_columns(footer.schema) if self._calendar else frozenset()
+        self._int96 = int96_columns(footer.schema) if self._calendar else frozenset()
         held = set(self._types.names)
         if missing := [name for name in META_COLUMNS if name not in held]:
             raise _corrupt(path, f"it lacks {', '.join(missing)}")
@@ -226,11 +226,6 @@ class OldFile:
 def _statistics(group: pq.RowGroupMetaData, name: str) -> pq.Statistics | None:
     columns = (group.column(at) for at in range(group.num_columns))
     return next((each.statistics for each in columns if each.path_in_schema == name), None)
-
-
-def _int96_columns(schema: pq.ParquetSchema) -> frozenset[str]:
-    leaves = (schema.column(at) for at in range(len(schema)))
-    return frozenset(c.path.split(".")[0] for c in leaves if c.physical_type == "INT96")
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:

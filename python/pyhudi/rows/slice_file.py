@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyhudi.rows.calendars import old_calendar
+from pyhudi.rows.calendars import int96_columns, old_calendar
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.rows import single
 from pyhudi.rows.spec import COMMIT_TIME_COLUMN, KEY_COLUMN
@@ -37,10 +37,8 @@ class SliceFile:
         sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
         self._starts = np.cumsum([0, *sizes]).astype(np.int64)
         self._calendar = old_calendar(metadata.metadata)
-        schema = self._parquet.schema
         self._held = set(self._parquet.schema_arrow.names)
-        columns = (schema.column(at) for at in range(len(schema)))
-        self._int96 = {c.path.split(".")[0] for c in columns if c.physical_type == "INT96"}
+        self._int96 = int96_columns(self._parquet.schema)
         self._keys: dict[int, pa.Array] = {}
         self._kept: OrderedDict[tuple[int, pa.DataType], pa.StructArray] = OrderedDict()
 
