@@ -393,6 +393,48 @@ def test_a_delete_whose_values_a_block_would_change_is_a_marked_row(
     assert rows == []
 
 
+def test_a_marked_row_has_some_value_in_each_column_that_is_not_null(tmp_path: Path) -> None:
+    """A delete may lack it, and Avro has no null there: the block would not decode."""
+    needed = {
+        "n": pa.int32(), "yes": pa.bool_(), "s": pa.string(), "raw": pa.binary(),
+        "d": pa.decimal128(9, 2), "day": pa.date32(), "real": pa.float64(),
+        "in": pa.struct([("x", pa.int32())]), "each": pa.list_(pa.string()),
+        "by": pa.map_(pa.string(), pa.int32()),
+    }  # fmt: skip
+    fields = [pa.field(name, kind, nullable=False) for name, kind in needed.items()]
+    columns = pa.schema([*SCHEMA, MARK, *fields])
+    struct = SparkSchema.of_arrow(columns).json()
+    for each in struct["fields"]:
+        each["nullable"] = each["name"] not in needed
+    avro = json.dumps(SparkSchema.parse(struct).with_meta_columns().avro("t"))
+    more = {"schema": columns, "ordering_columns": ("ts", "price"), "avro_schema": avro}
+    gone = [{"id": "a", "ts": 6, MARK.name: True}]
+    loose = pa.schema([each.with_nullable(True) for each in columns])
+    given = with_columns(rows_of(gone, loose), **{DELETE: pa.array([True]), GROUP: 0})
+    plan = GroupPlan(0, "f-0", "p", None, None, None, 1)
+    (stat,) = run(write_groups(spec(tmp_path, T2, **more), {0: plan}), given)
+    _, (part,) = parts(write_of(tmp_path, T2), tmp_path, [stat])
+    (found,) = part.images(np.array([0]), pa.struct(fields)).to_pylist()
+    assert not any(value is None for value in found.values())
+
+
+@pytest.mark.parametrize("mark", [[], [MARK]], ids=["no mark", "mark"])
+def test_a_delete_without_an_ordering_value_that_is_not_null_is_compared_by_null(
+    tmp_path: Path, mark: list[pa.Field]
+) -> None:
+    columns = pa.schema([*SCHEMA, *mark])
+    columns = columns.set(3, columns.field(3).with_nullable(False))
+    more = {"schema": columns, "ordering_columns": ("ts", "price")}
+    loose = pa.schema([each.with_nullable(True) for each in columns])
+    given = rows_of([{"id": "a", "price": 1.5, MARK.name: True}], loose)
+    given = with_columns(given, **{DELETE: pa.array([True]), GROUP: 0})
+    plan = GroupPlan(0, "f-0", "p", None, None, None, 1)
+    (stat,) = run(write_groups(spec(tmp_path, T2, **more), {0: plan}), given)
+    (block,) = blocks(tmp_path, stat)
+    (gone,) = deleted_keys(block.content, "")
+    assert gone.order == (("null", None), ("double", 1.5))
+
+
 @pytest.mark.parametrize("layout", [1, 2])
 def test_null_among_several_values_of_a_delete_is_the_smallest_without_a_column_of_marks(
     tmp_path: Path, layout: int

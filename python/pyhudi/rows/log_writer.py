@@ -27,12 +27,18 @@ from pyhudi.rows.late_rows import LateRows
 from pyhudi.rows.log_spec import LoggedSlices
 from pyhudi.rows.log_stream import BLOCK_BYTES, LogStream
 from pyhudi.rows.merge import Merge
-from pyhudi.rows.merge_rules import Positions, as_mask, forced_deletes, ordering_values
+from pyhudi.rows.merge_rules import (
+    Positions,
+    as_mask,
+    forced_deletes,
+    ordering_roots,
+    ordering_values,
+)
 from pyhudi.rows.meta_columns import TEXT, constant
 from pyhudi.rows.old_file import OldFile
 from pyhudi.rows.ordering import Mask
 from pyhudi.rows.outdated_rows import OutdatedRows
-from pyhudi.rows.rows import Sequencer, joined, single, without_deletes
+from pyhudi.rows.rows import Sequencer, joined, single, without_deletes, without_nulls
 from pyhudi.rows.spec import (
     BY_POSITION,
     COMMIT_TIME_COLUMN,
@@ -45,6 +51,7 @@ from pyhudi.rows.spec import (
     SOFT_DELETE,
     GroupPlan,
 )
+from pyhudi.rows.stored_types import required_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +287,7 @@ class LogFileWriter:
         self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
     ) -> None:
         self._files, self._plan, self._schema = files, plan, schema
-        self._sequencer = sequencer
+        self._sequencer, self._required = sequencer, required_names(files.spec.schema)
         self._stream = LogStream(files, plan)
         self.path = self._stream.path
         self.counts = Counts()
@@ -345,6 +352,7 @@ class LogFileWriter:
             at = rows.column_names.index(SOFT_DELETE)
             mark = pc.if_else(pa.array(marked), True, single(rows.column(at)))
             rows = rows.set_column(at, rows.schema.field(at), mark)
+            rows = without_nulls(rows, self._required)
         gone = deleted & ~marked
         if gone.any():
             held = self._deletes.setdefault(places is not None, [])
@@ -352,12 +360,17 @@ class LogFileWriter:
         return _only(rows, ~gone), None if places is None else places[~gone]
 
     def marked(self, deletes: pa.Table) -> Mask:
-        """Which of these deletes stay rows: a delete block would change their ordering values."""
+        """Which of these deletes stay rows: a delete block would change their ordering values.
+
+        A row holds no null in a column that is NOT NULL, so one that lacks such a value does not.
+        """
         found = np.zeros(deletes.num_rows, np.bool_)
         wanted = self._ordering()
         if wanted and SOFT_DELETE in self._schema.names:
             order = [single(ordering_values(deletes, name)) for name in wanted]
             found[inexact(order)] = True
+            for root in self._required.intersection(ordering_roots(self._files.spec)):
+                found &= as_mask(deletes.column(root).is_valid())
         return found
 
     def _ordering(self) -> list[str]:

@@ -6,6 +6,10 @@ rows have commit time, sequence number, record key and the data columns.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from decimal import Decimal
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,6 +76,31 @@ def without_deletes(incoming: pa.Table) -> pa.Table:
         return incoming
     kept = incoming.filter(pa.array(~as_mask(incoming.column(DELETE))))
     return kept.drop_columns([DELETE])
+
+
+def without_nulls(rows: pa.Table, required: Collection[str]) -> pa.Table:
+    """``rows`` with some value for each null of the ``required`` columns, which rows that are to be
+    deleted may lack: Avro has no null there."""
+    for at, field in enumerate(rows.schema):
+        column = rows.column(at)
+        if field.name in required and column.null_count:
+            picks = np.where(as_mask(column.is_valid()), np.arange(len(column)), len(column))
+            some = pa.array([_some_value(field.type)], field.type)
+            column = pa.concat_arrays([*column.chunks, some]).take(pa.array(picks))
+            rows = rows.set_column(at, field, column)
+    return rows
+
+
+def _some_value(kind: pa.DataType) -> Any:
+    if pa.types.is_struct(kind):
+        return {part.name: _some_value(part.type) for part in kind}
+    if pa.types.is_nested(kind):
+        return []
+    if pa.types.is_boolean(kind):
+        return False
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return "" if pa.types.is_string(kind) else b""
+    return Decimal(0) if pa.types.is_decimal(kind) else 0
 
 
 def new_rows(incoming: pa.Table, spec: WriteSpec, sequencer: Sequencer) -> pa.Table:
