@@ -430,8 +430,20 @@ CHANGES: Final = (
             Mutant(
                 "a row that comes too late goes to a log",
                 "LateRows.among",
-                (("", "return np.zeros(len(places), np.bool_)"),),
+                (("", "return np.zeros(rows.num_rows, np.bool_)"),),
                 ("test_a_row_after_a_delete_is_read_or_refused",),
+            ),
+            Mutant(
+                "a row comes after a delete above rows that a pending compaction merges",
+                "LogAppend.look_at",
+                (("deletes.planned.get(self._plan.ordinal)", "None"),),
+                ("test_a_group_of_logs_that_gets_a_base_file_takes_no_row_of_a_deleted_one",),
+            ),
+            Mutant(
+                "no write looks into logs that a pending compaction makes a base file of",
+                "logged_deletes",
+                (("or (s.partition_path, s.file_id) in planned", ""),),
+                ("test_a_group_of_logs_is_looked_into_where_a_compaction_is_to_merge_some",),
             ),
             Mutant(
                 "a row is left out beside a delete that always wins",
@@ -466,7 +478,7 @@ CHANGES: Final = (
             ),
             Mutant(
                 "a row takes values from one that a log has deleted",
-                "LateRows._of_deleted",
+                "LateRows._loses",
                 (("if spec.filled is not None:", "if False:"),),
                 ("test_a_row_does_not_take_values_from_a_deleted_one",),
             ),
@@ -653,6 +665,12 @@ CHANGES: Final = (
                 "check_order",
                 (("", "return"),),
                 ("test_a_pending_compaction_of_a_later_log_is_a_conflict_where_the_order_decides",),
+            ),
+            Mutant(
+                "a row passes by a delete where a pending compaction makes the base file",
+                "_check_base",
+                (("in plans for each in", "in () for each in"),),
+                ("test_a_row_above_a_delete_is_a_conflict_where_a_compaction_makes_the_base_file",),
             ),
             Mutant(
                 "a row passes by a delete that it has not seen",

@@ -83,14 +83,22 @@ def beside(
     rows: pa.Table,
     version: int = 1,
     copies: str = REFUSE,
+    planned: Sequence[Stat] = (),
 ) -> Stat:
-    """Write rows beside the file of ``base``, as a writer that knows of the deletes in ``logs``."""
+    """Write rows beside the file of ``base``, as a writer that knows of the deletes in ``logs``.
+
+    A pending compaction of the time T3 merges those that are ``planned``.
+    """
     place = base["file_id"], base["partition_path"], base["path"], T1
     plan = GroupPlan(0, *place, None, version, copies)
     order, _ = parts(write, Path(write.root), [])
     paths = tuple(each["path"] for each in logs if each["path"])
-    known = LoggedSlices(order, {0: LogSlice(Slice(base["path"]), T1, paths)}) if logs else None
-    (stat,) = run(write_groups(write, {0: plan}, None, known), with_columns(rows, **{GROUP: 0}))
+    soon = {0: (T3, frozenset(each["path"] for each in planned))} if planned else {}
+    known = LoggedSlices(order, {0: LogSlice(Slice(base["path"]), T1, paths)}, soon)
+    (stat,) = run(
+        write_groups(write, {0: plan}, None, known if logs else None),
+        with_columns(rows, **{GROUP: 0}),
+    )
     return stat
 
 
@@ -107,13 +115,15 @@ def parts(write: WriteSpec, root: Path, logs: Sequence[Stat]) -> tuple[MergeSpec
     return found, parts_of(found, files, {})
 
 
-def merged(write: WriteSpec, root: Path, base: Stat, logs: Sequence[Stat]) -> list[tuple[Any, ...]]:
-    """The rows that a reader of the slice sees, sorted."""
+def merged(
+    write: WriteSpec, root: Path, base: Stat, logs: Sequence[Stat], instant: str = T1
+) -> list[tuple[Any, ...]]:
+    """The rows that a reader of the slice sees, sorted; ``instant`` wrote the base file."""
     how, held = parts(write, root, logs)
     with pa.OSFile(str(root / base["path"])) as opened:
         stored = SliceFile(opened, Slice(base["path"]))
-        held = whole_rows(how, held, lambda: nullcontext(stored), T1)
-        result = merge(how, held, stored, T1)
+        held = whole_rows(how, held, lambda: nullcontext(stored), instant)
+        result = merge(how, held, stored, instant)
         rows = pq.ParquetFile(root / base["path"]).read(columns=["id", "name", "ts"]).to_pylist()
         rows = [row for at, row in enumerate(rows) if at not in set(result.masked.tolist())]
         for part, kept in zip(held, result.kept, strict=True):

@@ -130,10 +130,10 @@ def test_two_writers_that_begin_one_bucket_both_commit_and_an_optimistic_one_los
     assert done == [first.instant, second.instant]
 
 
-def plan(world: World, time: InstantTime, *logs: InstantTime) -> None:
-    names = tuple(LogFileName(GROUP, each, 1, "0-1-1").render() for each in logs)
+def plan(world: World, time: InstantTime, *logs: InstantTime, group: FileId = GROUP) -> None:
+    names = tuple(LogFileName(group, each, 1, "0-1-1").render() for each in logs)
     data = render_compaction_plan(
-        CompactionPlan((CompactionOperation(T1, names, None, GROUP, "a"),))
+        CompactionPlan((CompactionOperation(T1, names, None, group, "a"),))
     )
     put_instant(world, Instant(time, Action.COMPACTION, State.REQUESTED), data)
 
@@ -246,3 +246,25 @@ def test_other_deletes_pass_by_rows(
     writes = [(row, group, "UPSERT"), (delete, other, "DELETE")]
     for running, of, operation in writes if deletes_last else writes[::-1]:
         stored(world, running, log(of, running.instant), operation)
+
+
+@pytest.mark.parametrize("deletes_last", [False, True], ids=["row last", "delete last"])
+@pytest.mark.parametrize("planned", [shared_bucket_file_id(4), GROUP], ids=["planned", "not"])
+def test_a_row_above_a_delete_is_a_conflict_where_a_compaction_makes_the_base_file(
+    new_world: Callable[..., World], planned: FileId, deletes_last: bool
+) -> None:
+    """The compaction merges older logs alone, so the delete and the row stay above its file."""
+    world, policy = based_world(new_world, EVENT_TIME)
+    group = shared_bucket_file_id(4)
+    older = world.begin(policy=policy, action=Action.DELTACOMMIT)
+    stored(world, older, log(group, older.instant))
+    plan(world, world.writer().next_time(world.table().timeline()), older.instant, group=planned)
+    delete, row = (world.begin(policy=policy, action=Action.DELTACOMMIT) for _ in range(2))
+    writes = [(row, "UPSERT"), (delete, "DELETE")]
+    fast, slow = writes if deletes_last else writes[::-1]
+    stored(world, fast[0], log(group, fast[0].instant), fast[1])
+    if planned == group:
+        with pytest.raises(CommitConflict, match="may bring the deleted row back: a/00000004"):
+            stored(world, slow[0], log(group, slow[0].instant), slow[1])
+    else:
+        stored(world, slow[0], log(group, slow[0].instant), slow[1])

@@ -5,9 +5,16 @@ always wins. If the base file's row has a larger ordering value, that deleted ro
 new one is lost. In a table of partial updates a row after any delete takes the values that it lacks
 from the deleted row (R6). No log can say otherwise: the slice must be compacted before it takes the
 row.
+
+A compaction that is pending will write a new base file. If the delete is not in its plan, the rows
+of the logs that it merges meet the new row like those of the base file.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -27,55 +34,114 @@ from pyhudi.rows.slice_reader import parts_in
 from pyhudi.rows.spec import KEY_COLUMN
 
 
+@dataclass(frozen=True, slots=True)
+class _Deleted:
+    """The rows of a slice whose last event is a delete after which one may be late.
+
+    By ``keys``, or by their places ``at`` in the base file where all blocks have them.
+    ``unplanned`` are the keys of those whose delete no pending compaction merges.
+    """
+
+    keys: pa.Array
+    at: Positions | None
+    unplanned: pa.Array
+
+
 class LateRows:
-    """Tells which rows come too late for the logs of a slice with a base file."""
+    """Tells which rows come too late for the logs of a slice.
 
-    def __init__(self, files: TableFiles, order: MergeSpec, of: LogSlice) -> None:
-        self._files, self._order, self._of = files, order, of
-        self._known: tuple[pa.Array, Positions | None] | None = None
+    A compaction is to merge the blocks before the instant ``planned[0]`` of the logs
+    ``planned[1]``; None if none is pending.
+    """
 
-    def among(self, rows: pa.Table, places: Positions) -> Mask:
-        """Which of ``rows``, which are at ``places`` of the base file, are late.
+    def __init__(
+        self,
+        files: TableFiles,
+        order: MergeSpec,
+        of: LogSlice,
+        planned: tuple[str, frozenset[str]] | None = None,
+    ) -> None:
+        self._files, self._order, self._of, self._planned = files, order, of, planned
+
+    def among(self, rows: pa.Table, places: Positions | None) -> Mask:
+        """Which of ``rows``, which are at ``places`` of the base file, are late; None: not in it.
 
         They have the record key and the ordering columns. Errors as of ``merged_parts``.
         """
-        if self._known is None:
-            self._known = self._deleted()
-        keys, at = self._known
-        if at is None:
-            late = as_mask(pc.is_in(single(rows.column(KEY_COLUMN)), value_set=keys))
-        else:
-            late = np.isin(places, at)
-        asked = np.flatnonzero(late)
-        if len(asked):
-            late[asked] = self._of_deleted(rows.take(pa.array(asked)), places[asked])
+        late = np.zeros(rows.num_rows, np.bool_)
+        if places is None and self._planned is None:
+            return late
+        keys, gone = single(rows.column(KEY_COLUMN)), self._gone
+        if places is not None:
+            if gone.at is None:
+                late = as_mask(pc.is_in(keys, value_set=gone.keys))
+            else:
+                late = np.isin(places, gone.at)
+            asked = np.flatnonzero(late)
+            if len(asked):
+                old = partial(self._stored, places[asked])
+                late[asked] = self._loses(rows.take(pa.array(asked)), old)
+        if self._planned is not None:
+            asked = np.flatnonzero(as_mask(pc.is_in(keys, value_set=gone.unplanned)))
+            if len(asked):
+                late[asked] |= self._below_planned(rows.take(pa.array(asked)))
         return late
 
-    def _of_deleted(self, rows: pa.Table, places: Positions) -> Mask:
-        """Which ``rows``, whose keys are deleted, are late."""
+    def _below_planned(self, rows: pa.Table) -> Mask:
+        """Which of ``rows`` are late beside rows that a pending compaction merges."""
+        late, keys = np.zeros(rows.num_rows, np.bool_), single(rows.column(KEY_COLUMN))
+        for old in self._merged_soon:
+            found = pc.index_in(keys, value_set=single(old.column(KEY_COLUMN)))
+            at = np.flatnonzero(as_mask(pc.is_valid(found)))
+            if len(at):
+                theirs = partial(old.take, found.drop_null())
+                late[at] |= self._loses(rows.take(pa.array(at)), theirs)
+        return late
+
+    def _loses(self, rows: pa.Table, old: Callable[[], pa.Table]) -> Mask:
+        """Which of ``rows`` are late beside the deleted ones of their keys, ``old``."""
         spec, late = self._files.spec, np.zeros(rows.num_rows, np.bool_)
         if spec.by_event_time:
-            wins = incoming_wins(spec, rows, self._stored(places))
+            wins = incoming_wins(spec, rows, old())
             late |= False if wins is None else ~wins
         if spec.filled is not None:
             late |= lacks_values(rows, spec.filled)
         return late
 
-    def _deleted(self) -> tuple[pa.Array, Positions | None]:
-        """The keys whose last event is a delete, of which a row may be late, or their places in the
-        base file where all blocks have them."""
+    @cached_property
+    def _gone(self) -> _Deleted:
         of, order = self._of, self._order
         with reading(of):
             parts = parts_in(order, self._files.fs, of)
             deletes = [self._deletes(part) for part in parts]
             if not any(each.any() for each in deletes):
-                return _NO_KEYS, None
+                return _Deleted(_NO_KEYS, None, _NO_KEYS)
             newest = newest_events(order, parts, of.base_instant)
             held = [mask[kept] for mask, kept in zip(deletes, newest.kept, strict=True)]
+            late = [mask & (not self._is_planned(p)) for mask, p in zip(held, parts, strict=True)]
+            unplanned = _keys(parts, newest.kept, late) if self._planned is not None else _NO_KEYS
             if newest.places is None:
-                return _keys(parts, newest.kept, held), None
+                return _Deleted(_keys(parts, newest.kept, held), None, unplanned)
             at = [places[mask] for places, mask in zip(newest.places, held, strict=True)]
-            return _NO_KEYS, np.concatenate(at)
+            return _Deleted(_NO_KEYS, np.concatenate(at), unplanned)
+
+    @cached_property
+    def _merged_soon(self) -> list[pa.Table]:
+        """The rows that a pending compaction merges, by block: key and ordering columns."""
+        kind = pa.struct([pa.field(KEY_COLUMN, pa.string()), *self._order.ordering])
+        with reading(self._of):
+            parts = parts_in(self._order, self._files.fs, self._of)
+            planned = [part for part in parts if not part.deletes and self._is_planned(part)]
+            rows = [part.images(np.arange(part.size), kind) for part in planned]
+        return [pa.table(each.flatten(), names=[field.name for field in kind]) for each in rows]
+
+    def _is_planned(self, part: LogPart) -> bool:
+        """Whether a pending compaction merges a block."""
+        return (
+            self._planned is not None
+            and part.instant < self._planned[0]
+            and part.path in self._planned[1]
+        )
 
     def _deletes(self, part: LogPart) -> Mask:
         """Which rows of a block are deletes after which a row may be late."""

@@ -89,10 +89,15 @@ class MergeSpec(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class LoggedSlices(ByValue):
-    """Slices with logs by the ordinals of their file groups; ``order`` is how they are merged."""
+    """Slices with logs by the ordinals of their file groups; ``order`` is how they are merged.
+
+    ``planned`` has the blocks of a slice that a pending compaction merges: those before an instant
+    in logs with these paths.
+    """
 
     order: MergeSpec
     slices: Mapping[int, LogSlice]
+    planned: Mapping[int, tuple[str, frozenset[str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

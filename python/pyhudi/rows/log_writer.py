@@ -93,7 +93,8 @@ class LogAppend:
         """Its rows may come after ``deletes``: rows that come too late are refused."""
         of = deletes.slices.get(self._plan.ordinal)
         if of is not None:
-            self._late = LateRows(self._files, deletes.order, of)
+            planned = deletes.planned.get(self._plan.ordinal)
+            self._late = LateRows(self._files, deletes.order, of, planned)
             self._outdated = None
 
     def note_changed(self, incoming: pa.Table, changed: Mask) -> None:
@@ -195,11 +196,13 @@ class LogAppend:
             log.add(rows, places if self._files.spec.layout > 1 else None)
         for rest in incoming.rest():
             self._check_known(rest)
+            if self._late is not None:
+                self._check_in_time(self._late, log, rest, None)
             log.add(rest, None)
         return log.close()
 
     def _check_in_time(
-        self, late: LateRows, log: LogFileWriter, rows: pa.Table, places: Positions
+        self, late: LateRows, log: LogFileWriter, rows: pa.Table, places: Positions | None
     ) -> None:
         """``WriteFailed`` for a row that comes too late for the logs (``late_rows.py``).
 
@@ -213,6 +216,7 @@ class LogAppend:
         if not found.any():
             return
         first, path = _only(rows, found).slice(0, 1), self._plan.base_file
+        where = f"beside '{path}'" if path else f"of the file group {self._plan.file_id}"
         why = (
             "its new row has a smaller ordering value than the deleted one: beside these logs the "
             "deleted row would come back"
@@ -224,8 +228,8 @@ class LogAppend:
                 "of the deleted row"
             )
         raise WriteFailed(
-            f"The key {first.column(KEY_COLUMN)[0].as_py()!r} was deleted in a log beside "
-            f"'{path}', and {why}. Nothing was committed. Compact the table first (CALL "
+            f"The key {first.column(KEY_COLUMN)[0].as_py()!r} was deleted in a log {where}, and "
+            f"{why}. Nothing was committed. Compact the table first (CALL "
             "pyhudi.system.run_compaction, or pyhudi.compact), then run it again.",
             path=path,
             late=True,

@@ -15,6 +15,7 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.table_config import MergeMode
 from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.pending import planned_compactions
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.comparison import Group, group_names
 from pyhudi.transactions.conflicts.meanwhile import RETRY, Meanwhile
@@ -29,7 +30,7 @@ def check_deletes(
     table: Table, loaded: Timeline, now: Timeline, instant: InstantTime, ours: CommitMetadata
 ) -> None:
     """``CommitConflict`` if our log would lie above a delete that we have not seen, or a delete of
-    ours below a log of others, in a file group with a base file."""
+    ours below a log of others, in a file group that has a base file, or is about to."""
     config, mine = table.config, _logged(ours)
     if config.merge_mode is not MergeMode.EVENT_TIME_ORDERING or not config.ordering_fields:
         return
@@ -63,6 +64,8 @@ def _check_base(
 ) -> None:
     slices = table.view(now).slices(partitions={partition for partition, _ in both})
     based = {(each.partition_path, each.file_id) for each in slices if each.base is not None}
+    plans = planned_compactions(table, now)  # of logs alone, which the delete may not be among
+    based |= {(each.partition_path, each.file_id) for _, plan in plans for each in plan.operations}
     names = group_names(both & based)
     if names:
         raise CommitConflict(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from pyhudi.config import Operation, resolve_read
-from pyhudi.format.filenames import FileId
+from pyhudi.format.filenames import FileId, path_in
+from pyhudi.format.plans import CompactionOperation
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
 from pyhudi.reads.log_slices import counted_slices, log_orders, merge_spec
@@ -17,6 +18,7 @@ from pyhudi.rows.log_spec import LoggedSlices, MergeSpec
 from pyhudi.rows.spec import KEY_COLUMN, GroupPlan
 from pyhudi.services.slice_merging import filled
 from pyhudi.slices.files import FileSlice
+from pyhudi.timeline.pending import planned_compactions
 from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.writes.placement.event_time import by_event_time
 from pyhudi.writes.placement.log_looks import Deleting
@@ -57,7 +59,9 @@ def logged_deletes(write: Write, plans: Mapping[int, GroupPlan]) -> LoggedSlices
     query = query_of(write)
     slices = _with_logs(write, query, logged)
     write.kept.logged = _groups(slices)
-    slices = [each for each in slices if each.base is not None]
+    planned = _planned(write)
+    # Of a group of logs alone only a compaction makes a base file, with rows that may come back.
+    slices = [s for s in slices if s.base is not None or (s.partition_path, s.file_id) in planned]
     fills = filled(write.config) is not None
     ordered = by_event_time(write) and write.ordering_fields
     if not slices or not (ordered or fills) or write.operation is Operation.DELETE:
@@ -65,7 +69,24 @@ def logged_deletes(write: Write, plans: Mapping[int, GroupPlan]) -> LoggedSlices
     order = merge_spec(query, SparkSchema())
     slices = Deleting(write, order).slices(slices, forced=not fills)
     write.kept.deleting = _groups(slices)
-    return _as_sent(query, order, slices, logged)
+    found = _as_sent(query, order, slices, logged)
+    mine = {logged[group]: planned[group] for group in logged.keys() & planned.keys()}
+    return None if found is None else replace(found, planned=mine)
+
+
+def _planned(write: Write) -> dict[Group, tuple[str, frozenset[str]]]:
+    """Of the groups of pending compactions: which blocks are merged, as of ``LoggedSlices``."""
+    return {
+        (each.partition_path, each.file_id): (pending.time, frozenset(_logs_of(each)))
+        for pending, plan in planned_compactions(write.table, write.transaction.timeline)
+        for each in plan.operations
+    }
+
+
+def _logs_of(planned: CompactionOperation) -> Iterator[str]:
+    """The paths of the logs of a planned slice; Apache Hudi may name them with their folder."""
+    for path in planned.delta_file_paths:
+        yield path_in(planned.partition_path, path.rpartition("/")[2])
 
 
 def merged_values(
