@@ -14,6 +14,7 @@ from pyhudi.transactions.conflicts.comparison import (
     buckets_of,
     footprint_of,
     judge,
+    with_logs_for,
 )
 
 G1, G2 = ("p", FileId("g1")), ("q", FileId("g2"))
@@ -170,6 +171,15 @@ def test_each_strategy_has_its_own_unit(
     name: ConflictRule, ours: Footprint, theirs: Footprint, rule: str
 ) -> None:
     assert STRATEGIES[name].judge(ours, theirs).rule == rule
+
+
+@pytest.mark.parametrize("rule", ConflictRule)
+def test_a_group_of_which_each_row_lost_counts_like_one_that_got_a_log(rule: ConflictRule) -> None:
+    """Under the rule of buckets by its bucket, though no file names one."""
+    lost = with_logs_for(fp(), frozenset({BUCKET_A}), bucketed=True)
+    assert STRATEGIES[rule].compare(lost, in_bucket(BUCKET_A)).conflict
+    assert not STRATEGIES[rule].compare(lost, in_bucket(BUCKET_C)).conflict
+    assert with_logs_for(fp(), frozenset({BUCKET_A}), bucketed=False).buckets == frozenset()
 
 
 def test_only_a_preferred_writer_does_not_give_way_to_services() -> None:
