@@ -837,6 +837,18 @@ SERVICES: Final = (
                 ("test_what_a_pending_compaction_is_to_merge_stays",),
             ),
             Mutant(
+                "a savepoint holds nothing of commits that end after it",
+                "held_files",
+                (("if file.instant <= time:", "if False:"),),
+                ("test_a_savepoint_keeps_what_commits_that_began_before_it_write_later",),
+            ),
+            Mutant(
+                "a view that moves on knows what savepoints show after a clean",
+                "_cleaned",
+                (("saved < _instant_of(n) < earliest", "_instant_of(n) < earliest"),),
+                ("test_after_a_clean_of_a_file_that_a_savepoint_shows_its_query_is_refused",),
+            ),
+            Mutant(
                 "a pending compaction holds nothing",
                 "held_files",
                 (("planned_compactions(table, timeline, COMPACTING)", "()"),),

@@ -17,11 +17,12 @@ from pyhudi.services.budget import Budget
 from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
 from pyhudi.services.inline import run_inline
+from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import drop_savepoint, make_savepoint
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.saved_files import saved_files
 from pyhudi.timeline.versions import versions_of
-from pyhudi.timeline.view import ViewCache
+from pyhudi.timeline.view import ViewCache, list_view
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.leases import lease
 from tests.archiver import archive
@@ -182,6 +183,35 @@ def test_a_savepoint_keeps_the_logs_of_its_time(table: Logged) -> None:
     assert cleaned(table) == set(), "a slice stays whole"
     drop_savepoint(table.world.writer(), t(20))
     assert cleaned(table) == {*kept, later}
+
+
+@pytest.mark.parametrize("has_logs", [False, True], ids=["base files", "logs alone"])
+def test_a_savepoint_keeps_what_commits_that_began_before_it_write_later(
+    table: Logged, has_logs: bool
+) -> None:
+    """Else a query as of it, and in version 6 a restore to it, would lack their files."""
+    old = table.base(10)
+    logs = {table.delta(20, 10)} if has_logs else set()
+    table.put(Action.COMPACTION, State.REQUESTED, 30)
+    table.base(40, group="other")
+    made = make_savepoint(table.world.writer(), t(40), "")
+    assert made.files == 2 + len(logs)
+    new = table.file(GROUP, 30)
+    table.put(Action.COMMIT, State.COMPLETED, 30, 45, (new,))
+    table.delta(50, 30, version=2)
+    table.compaction(60)
+    table.delta(70, 60)
+
+    assert cleaned(table) == set()
+    now = table.world.table()
+    for view in (now.view(now.timeline()), list_view(table.storage, now.timeline())):
+        assert [each.path for each in view.latest(t(40))] == [
+            new.path,
+            f"p/other_0-0-0_{t(40)}.parquet",
+        ]
+    restored(table.world.writer(), t(40), dry_run=True)
+    drop_savepoint(table.world.writer(), t(40))
+    assert {old, *logs, new.path} < cleaned(table)
 
 
 def test_a_query_keeps_the_logs_that_it_reads(table: Logged) -> None:

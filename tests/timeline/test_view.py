@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from pyhudi.errors import HistoryExpired
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
-from pyhudi.format.instants import Action, InstantTime, State
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.format.plans import CleanedPartition, CleanMetadata, render_clean_metadata
 from pyhudi.slices.files import base_files
 from pyhudi.storage.base import StoredFile
 from pyhudi.storage.faults import FaultyStorage
@@ -408,6 +410,35 @@ def test_what_metadata_does_not_tell_needs_a_listing(
     change(bare)
 
     assert advance(view, bare.timeline()) is None
+
+
+def test_after_a_clean_of_a_file_that_a_savepoint_shows_its_query_is_refused(bare: Bare) -> None:
+    """The commit 20 began before the savepoint's and ended after it, so Apache Hudi's does not keep
+    its files. A clean of later ones tells all."""
+    bare.commit(10, bare.file("g1", 10), bare.file("g2", 10))
+    bare.put(Action.COMMIT, State.INFLIGHT, 20)
+    bare.commit(30, bare.file("g3", 30))
+    bare.put(Action.SAVEPOINT, State.COMPLETED, 30)
+    bare.commit(20, late := bare.file("g1", 20), bare.file("g2", 20), done=35)
+    bare.commit(40, newer := bare.file("g1", 40))
+    bare.commit(60, bare.file("g1", 60))
+    view = bare.view()
+    assert [f.instant for f in view.latest(t(30))] == [t(20), t(20), t(30)]
+
+    def cleaned(time: int, file: WriteStat) -> FileSystemView | None:
+        bare.storage.delete([file.path])
+        name = file.path.rpartition("/")[2]
+        gone = {"p": CleanedPartition("p", "KEEP_LATEST_COMMITS", (name,), (name,))}
+        done = t(time + 1) if bare.layout == 2 else None
+        clean = Instant(t(time), Action.CLEAN, State.COMPLETED, done)
+        data = render_clean_metadata(CleanMetadata(t(time), 1, 1, t(60), t(60), gone))
+        bare.storage.put_if_absent(f"{bare.folder}/{instant_file_name(clean, bare.layout)}", data)
+        return advance(view, bare.timeline())
+
+    assert cleaned(70, newer) is not None
+    assert cleaned(80, late) is None
+    with pytest.raises(HistoryExpired):
+        bare.view().latest(t(30))
 
 
 def test_a_file_whose_size_no_commit_tells_needs_a_listing(bare: Bare) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyhudi.format.instants import Action
 from pyhudi.services.clean_plan import Hold
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import COMPACTING, planned_clusterings, planned_compactions
@@ -12,11 +13,18 @@ from pyhudi.timeline.table import Table
 def held_files(table: Table, timeline: Timeline) -> dict[tuple[str, str], Hold]:
     """(partition path, name) of each such file, and what keeps it.
 
-    ``TableCorrupt`` if a savepoint cannot be read.
+    A savepoint keeps the files that it names, and those that a query as of its commit reads: of a
+    commit that began before, and completed after the savepoint was put. ``TableCorrupt`` if a
+    savepoint cannot be read.
     """
     found: dict[tuple[str, str], Hold] = {}
     for time, partition, name in saved_files(table, timeline):
         found[partition, name] = Hold(time, f"savepoint {time} keeps it")
+    for time in (i.time for i in timeline.completed if i.action is Action.SAVEPOINT):
+        for file in (f for each in table.view(timeline).existing_slices(time) for f in each.files):
+            if file.instant <= time:
+                place = file.partition_path, file.name
+                found.setdefault(place, Hold(time, f"savepoint {time} keeps it"))
     for instant, requested in planned_clusterings(table, timeline):
         plan = requested.clustering_plan
         groups = plan.input_groups if plan is not None else ()

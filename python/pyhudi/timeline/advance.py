@@ -94,7 +94,8 @@ def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetad
     """What a clean deleted; None if a listing must tell.
 
     That is so if its file is gone or torn. It is so too if it names no earliest commit, or deleted
-    a later file, as by versions: then only a listing finds which snapshots are no longer whole.
+    a later file, as by versions, or one that is no later than a savepoint, whose commit stays
+    readable: then only a listing finds which snapshots are no longer whole.
     """
     path = timeline.file_of(clean)
     try:
@@ -103,7 +104,9 @@ def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetad
         return None
     earliest = found.earliest_commit_to_retain
     names = [n for each in found.partition_metadata.values() for n in each.success_delete_files]
-    return found if earliest and all(_instant_of(name) < earliest for name in names) else None
+    savepoints = (i.time for i in timeline.completed if i.action is Action.SAVEPOINT)
+    saved = max(savepoints, default=InstantTime(""))
+    return found if earliest and all(saved < _instant_of(n) < earliest for n in names) else None
 
 
 def _instant_of(name: str) -> str:
