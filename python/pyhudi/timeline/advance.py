@@ -106,7 +106,9 @@ def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetad
     names = [n for each in found.partition_metadata.values() for n in each.success_delete_files]
     savepoints = (i.time for i in timeline.completed if i.action is Action.SAVEPOINT)
     saved = max(savepoints, default=InstantTime(""))
-    return found if earliest and all(saved < _instant_of(n) < earliest for n in names) else None
+    if any("" < _instant_of(name) <= saved for name in names):
+        return None
+    return found if earliest and all(_instant_of(name) < earliest for name in names) else None
 
 
 def _instant_of(name: str) -> str:
