@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,9 @@ class LateRows:
         planned: tuple[str, frozenset[str]] | None = None,
     ) -> None:
         self._files, self._order, self._of, self._planned = files, order, of, planned
+        # No cached properties: this class travels to workers, and a lock does not.
+        self._known: _Deleted | None = None
+        self._merged: list[pa.Table] | None = None
 
     def among(self, rows: pa.Table, places: Positions | None) -> Mask:
         """Which of ``rows``, which are at ``places`` of the base file, are late; None: not in it.
@@ -71,7 +74,9 @@ class LateRows:
         late = np.zeros(rows.num_rows, np.bool_)
         if places is None and self._planned is None:
             return late
-        keys, gone = single(rows.column(KEY_COLUMN)), self._gone
+        if self._known is None:
+            self._known = self._gone()
+        keys, gone = single(rows.column(KEY_COLUMN)), self._known
         if places is not None:
             if gone.at is None:
                 late = as_mask(pc.is_in(keys, value_set=gone.keys))
@@ -90,7 +95,9 @@ class LateRows:
     def _below_planned(self, rows: pa.Table) -> Mask:
         """Which of ``rows`` are late beside rows that a pending compaction merges."""
         late, keys = np.zeros(rows.num_rows, np.bool_), single(rows.column(KEY_COLUMN))
-        for old in self._merged_soon:
+        if self._merged is None:
+            self._merged = self._merged_soon()
+        for old in self._merged:
             found = pc.index_in(keys, value_set=single(old.column(KEY_COLUMN)))
             at = np.flatnonzero(as_mask(pc.is_valid(found)))
             if len(at):
@@ -108,7 +115,6 @@ class LateRows:
             late |= lacks_values(rows, spec.filled)
         return late
 
-    @cached_property
     def _gone(self) -> _Deleted:
         of, order = self._of, self._order
         with reading(of):
@@ -125,7 +131,6 @@ class LateRows:
             at = [places[mask] for places, mask in zip(newest.places, held, strict=True)]
             return _Deleted(_NO_KEYS, np.concatenate(at), unplanned)
 
-    @cached_property
     def _merged_soon(self) -> list[pa.Table]:
         """The rows that a pending compaction merges, by block: key and ordering columns."""
         kind = pa.struct([pa.field(KEY_COLUMN, pa.string()), *self._order.ordering])
