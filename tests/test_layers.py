@@ -198,6 +198,12 @@ def test_a_worker_needs_no_more_than_travels_with_it() -> None:
     assert libraries <= WORKER_LIBRARIES
 
 
+def test_what_travels_to_a_worker_holds_no_lock() -> None:
+    """A cached property has one on Python 3.11: a class with it cannot be sent."""
+    reached, _ = worker_needs(sources())
+    assert [path for path in reached if "cached_property" in sources()[path]] == []
+
+
 def test_what_a_worker_reaches_over_two_steps_is_seen() -> None:
     texts = {"rows/a.py": "from pyhudi.format import b", "format/b.py": "import fastavro"}
     assert worker_needs(texts) == ({"rows/a.py", "format/b.py"}, {"pyhudi", "fastavro"})
