@@ -63,6 +63,24 @@ def test_a_late_row_of_a_deleted_key_is_written(
     assert table.rows() == model
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_late_row_meets_what_a_pending_compaction_merges(
+    lake: Lake, way: str, version: str
+) -> None:
+    """Else the deleted row, which is newer, would be back when that compaction ends."""
+    table = lake.table(options={**MOR, VERSION: version, **BUCKETS})
+    table.write(rows_of(0, 9, "a", 10), "bulk_insert")
+    table.write(rows_of(0, 4, "b", 20))
+    pyhudi.compact(table.path, op="schedule")
+    table.write(rows_of(0, 2, "x", 1), "delete")
+    table.write(rows_of(0, 1, "late", 15))
+    rows = [*rows_of(0, 1, "late", 15), *rows_of(2, 4, "b", 20), *rows_of(4, 9, "a", 10)]
+    assert table.rows() == model_of(rows)
+    for _ in range(2):
+        pyhudi.compact(table.path)
+        assert table.rows() == model_of(rows)
+
+
 def test_rows_in_time_need_no_compaction(lake: Lake) -> None:
     table = lake.table(options=MOR)
     table.write(rows_of(0, 9, "a", 10), "bulk_insert")
