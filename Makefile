@@ -31,8 +31,8 @@ VENV := .venv
 NEWEST := .venv-spark43
 ENVIRONMENTS := $(addsuffix /.ready,$(VENV) .venv-spark4 .venv-spark41 .venv-spark42 $(NEWEST))
 BIN := $(VENV)/bin
-# PySpark starts its workers with PATH's python unless it is told.
 comma := ,
+# PySpark starts its workers with PATH's python unless it is told.
 PYTEST = $(call pytest_in,$(VENV))
 pytest_in = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest
 # Has a suite say at its end what it took of its budget, and know its end (tests/budget.py).
@@ -206,7 +206,7 @@ SPARK_TESTS := tests/spark tests/jvm tests/contracts tests/cli/test_quickstart.p
 
 .PHONY: quick
 quick: check jars ## Checks, and what needs no Spark, no server and no long exploration, in minutes
-	PYHUDI_QUICK=1 $(PYTEST) tests -q -m 'not spark and not matrix and not long' $(ARGS)
+	PYHUDI_QUICK=1 $(PYTEST) $(call places,tests) -q -m 'not spark and not matrix and not long' $(ARGS)
 
 .PHONY: test
 test: ## All tests, each on one Spark line or where its code is
@@ -249,7 +249,7 @@ test-programs: $(VENV)/spark.jsa jars peers dynamodb dbt ## The same of programs
 
 .PHONY: integration
 integration: $(ENVIRONMENTS) jars peers minio dbt trino ## The integration matrices, whole
-	$(PYTEST) integration $(ARGS)
+	$(PYTEST) $(call places,integration) $(ARGS)
 	$(if $(ARGS),,$(PYTEST) tests -m 'spark and matrix')
 
 .PHONY: storm

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyhudi.format.filenames import FileId
+from pyhudi.format.filenames import FileId, path_in
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.records import avro_name, parse_record, render_record
 
@@ -193,6 +193,12 @@ class CompactionOperation:
     partition_path: str
     metrics: Numbers = field(default_factory=dict)
     bootstrap_file_path: str | None = None
+
+    @property
+    def log_paths(self) -> list[str]:
+        """Its logs, relative to the table; Apache Hudi may name them with their folder."""
+        names = (path.rpartition("/")[2] for path in self.delta_file_paths)
+        return [path_in(self.partition_path, name) for name in names]
 
 
 @dataclass(frozen=True, slots=True)

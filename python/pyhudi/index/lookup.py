@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.format.bloom import BloomFilter
-from pyhudi.rows.calendars import int96_columns, old_calendar
+from pyhudi.rows.calendars import OldCalendar, int96_columns, old_calendar
 from pyhudi.rows.damage import readable
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.rows.stored_types import converted
@@ -101,9 +101,13 @@ def file_hits(
         old = [pa.field(f"{OLD}{at}", column.type) for at, column in enumerate(beside)]
         schema = pa.schema([*HITS_SCHEMA, *old])
         newest = None if spec.logged is None else spec.logged.newest(filesystem, ordinal)
+        calendar = old_calendar(file.metadata.metadata)
+        int96 = int96_columns(file.schema) if calendar is not None else frozenset()
         start = 0
         for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
-            values = [_beside(file, path, batch, column) for column in beside]
+            if calendar is not None:
+                batch = _turned(calendar, int96, path, batch)
+            values = [_beside(batch, column) for column in beside]
             if newest is not None:
                 values = newest.over(start, batch.column(KEY).cast(pa.string()), values)
             start += batch.num_rows
@@ -119,17 +123,23 @@ def file_hits(
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _beside(file: pq.ParquetFile, path: str, batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
-    """A column in the table's present type, and in today's calendar; null if the file is older
-    than the column."""
+def _turned(
+    calendar: OldCalendar, int96: frozenset[str], path: str, batch: pa.RecordBatch
+) -> pa.RecordBatch:
+    """The batch of a file of the old calendar in today's."""
+    columns = [
+        calendar.turned(pa.chunked_array([column]), name in int96, path).chunk(0)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _beside(batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
+    """A column in the table's present type; null if the file is older than the column."""
     at = batch.schema.get_field_index(wanted.name)
     if at < 0:
         return pa.nulls(batch.num_rows, wanted.type)
-    column, calendar = batch.column(at), old_calendar(file.metadata.metadata)
-    if calendar is not None:
-        int96 = wanted.name in int96_columns(file.schema)
-        column = calendar.turned(pa.chunked_array([column]), int96, path).chunk(0)
-    return converted(column, wanted.type, False)
+    return converted(batch.column(at), wanted.type, False)
 
 
 def possible(footer: Mapping[bytes, bytes], wanted: pa.Array, use_bloom: bool) -> pa.Array:

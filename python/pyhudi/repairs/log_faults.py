@@ -72,9 +72,8 @@ def _unfit_plans(patient: Patient) -> Iterator[TableFault]:
 
 def _files(of: CompactionOperation) -> list[str]:
     """The paths of the files that a compaction reads."""
-    named = [*([of.data_file_path] if of.data_file_path else []), *of.delta_file_paths]
-    names = (path.rpartition("/")[2] for path in named)
-    return [path_in(of.partition_path, name) for name in names]
+    base = (of.data_file_path or "").rpartition("/")[2]
+    return [*([path_in(of.partition_path, base)] if base else []), *of.log_paths]
 
 
 def _of_no_slice(patient: Patient) -> Iterator[TableFault]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from pyhudi.config import Operation, resolve_read
-from pyhudi.format.filenames import FileId, path_in
-from pyhudi.format.plans import CompactionOperation
+from pyhudi.format.filenames import FileId
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
 from pyhudi.reads.log_slices import counted_slices, log_orders, merge_spec
@@ -77,16 +76,10 @@ def logged_deletes(write: Write, plans: Mapping[int, GroupPlan]) -> LoggedSlices
 def _planned(write: Write) -> dict[Group, tuple[str, frozenset[str]]]:
     """Of the groups of pending compactions: which blocks are merged, as of ``LoggedSlices``."""
     return {
-        (each.partition_path, each.file_id): (pending.time, frozenset(_logs_of(each)))
+        (each.partition_path, each.file_id): (pending.time, frozenset(each.log_paths))
         for pending, plan in planned_compactions(write.table, write.transaction.timeline)
         for each in plan.operations
     }
-
-
-def _logs_of(planned: CompactionOperation) -> Iterator[str]:
-    """The paths of the logs of a planned slice; Apache Hudi may name them with their folder."""
-    for path in planned.delta_file_paths:
-        yield path_in(planned.partition_path, path.rpartition("/")[2])
 
 
 def merged_values(
