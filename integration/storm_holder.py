@@ -73,7 +73,8 @@ class Holder:
     """One reader and what it knows."""
 
     def __init__(self, spec: HolderSpec) -> None:
-        module("pyhudi.reads.lease_keeper").LONG_S = spec.long_s
+        keeping = module("pyhudi.reads.lease_keeper")
+        keeping.LONG_S = keeping.PAUSE_S = spec.long_s
         self.clock = SystemClock()
         self.spec, self.jobs = spec, Running(self.clock)
         given = Spec(spec.root, {}, spec.hadoop, 0.0, spec.seed, 0, 1, 0, 0)

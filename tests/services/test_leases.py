@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -421,8 +420,7 @@ def test_a_query_has_a_lease_while_it_runs_and_no_longer(
 def test_looking_ends_with_the_application_and_ends_its_leases(
     world: World, queries: Queries, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setattr(lease_keeper, "LONG_S", 0.01)
-    monkeypatch.setattr(sys.modules[__name__], "LONG_S", 0.01)
+    monkeypatch.setattr(lease_keeper, "PAUSE_S", 0.01)
     world.upsert({"k": "1"})
     found = LeaseKeeper(replace(runtime(world), jobs=queries))  # type: ignore[arg-type]
     queries.pins = ["pin"]

@@ -25,12 +25,13 @@ NEWEST_ONLY = {
     "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
     "hoodie.clean.fileversions.retained": "1",
 }
-LONG_S, DEADLINE_S = 0.2, 60
+SOON_S, DEADLINE_S = 0.2, 60
 
 
 @pytest.fixture(autouse=True)
 def _soon_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_keeper, "LONG_S", LONG_S)
+    monkeypatch.setattr(lease_keeper, "LONG_S", SOON_S)
+    monkeypatch.setattr(lease_keeper, "PAUSE_S", SOON_S)
     monkeypatch.setattr(clean_module, "SPARED_MS", 0)
 
 
@@ -80,7 +81,8 @@ def test_a_long_query_keeps_its_files_however_often_it_runs(
     assert {row[1] for row in table.rows().values()} == {"new"}
 
 
-def test_a_short_query_leaves_no_trace(lake: Lake) -> None:
+def test_a_short_query_leaves_no_trace(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_keeper, "LONG_S", 60 * DEADLINE_S)
     table = lake.table()
     table.write([(1, "a", 1, "x")])
     table.rows()

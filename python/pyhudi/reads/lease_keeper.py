@@ -27,8 +27,10 @@ from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
-#: seconds that a query runs before it gets a lease, and between two looks at the queries
+#: seconds that a query runs before it gets a lease
 LONG_S: Final = 5.0
+#: seconds between two looks at the queries
+PAUSE_S: Final = 5.0
 #: states that are known by their pins; a lease needs one of them
 STATES: Final = 10_000
 
@@ -146,7 +148,7 @@ def _aside(failing: str, work: Callable[[], object]) -> None:
 def _look_on(whose: weakref.ref[LeaseKeeper], leases: MutableMapping[str, _Held | None]) -> None:
     """Look at the queries until their session has been stopped, or is attached anew."""
     pause = threading.Event()
-    while not pause.wait(LONG_S) and (keeper := whose()) is not None and not keeper.closed:
+    while not pause.wait(PAUSE_S) and (keeper := whose()) is not None and not keeper.closed:
         try:
             keeper.look()
         except SetupError:  # the session has been stopped
