@@ -214,11 +214,13 @@ print(spark.read.format("pyhudi").load(sys.argv[1]).count())
 def loaded(batches):
     import sys
     import pyarrow as pa
-    found = [name in sys.modules for name in ("_pyhudi_code", "pandas")]
+    names = ("_pyhudi_code", "pandas", "setuptools")
+    found = [[name in sys.modules] for name in names]
     for batch in batches:
-        yield pa.record_batch({"pyhudi": pa.array(found[:1]), "pandas": pa.array(found[1:])})
+        yield pa.record_batch([pa.array(each) for each in found], names)
 
-print(*spark.range(1).coalesce(1).mapInArrow(loaded, "pyhudi boolean, pandas boolean").first())
+kinds = "_pyhudi_code boolean, pandas boolean, setuptools boolean"
+print(*spark.range(1).coalesce(1).mapInArrow(loaded, kinds).first())
 spark.stop()
 """
 
@@ -237,7 +239,7 @@ def test_configure_works_in_a_jvm_that_runs_already(tmp_path: Path, pinned: str)
     assert done.returncode == 0, done.stderr
     count, loaded = done.stdout.splitlines()[-2:]
     assert count == "100000"
-    assert loaded == "True False", "the worker that wrote did without pandas"
+    assert loaded == "True False False", "the worker that wrote did without what costs most"
 
 
 UNATTACHED = """
