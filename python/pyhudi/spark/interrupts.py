@@ -106,14 +106,17 @@ class Interrupts:
         self._restore()
         if self._count == 0 or method == ABORTS:
             return answer  # of an abort Spark knows the cause, which ``take`` replaces
-        if "ok" in found and _changes(method) and _instant(found) is None:
-            return answer  # done, such as a DROP TABLE: the interrupt comes after the statement
+        if "ok" in found and not (_changes(method) and _instant(found) is not None):
+            # Of a look nobody knows what the statement did before. It goes on: its jobs end, and a
+            # write undoes itself. What is done, such as a DROP TABLE, is interrupted afterwards.
+            return answer
         told = _outcome(found)
         self._forget()
         self._owed = None
         if told is None:
             return answer
-        self._raised = KeyboardInterrupt(told)
+        # The JVM may ask more before the program hears of it, as to remove the table of a CTAS.
+        self._frame, self._raised = _conversation(sys._getframe()), KeyboardInterrupt(told)
         return encode({"error": Failure("WriteFailed", f"[INTERRUPTED] {told}", None)})
 
     def take(self) -> KeyboardInterrupt | None:
