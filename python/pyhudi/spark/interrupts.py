@@ -106,11 +106,12 @@ class Interrupts:
         self._restore()
         if self._count == 0 or method == ABORTS:
             return answer  # of an abort Spark knows the cause, which ``take`` replaces
-        if "ok" in found and not (_changes(method) and _instant(found) is not None):
+        committed = _instant(found) if _changes(method) else None
+        if "ok" in found and committed is None:
             # Of a look nobody knows what the statement did before. It goes on: its jobs end, and a
             # write undoes itself. What is done, such as a DROP TABLE, is interrupted afterwards.
             return answer
-        told = _outcome(found)
+        told = _outcome(found, committed)
         self._forget()
         self._owed = None
         if told is None:
@@ -184,13 +185,14 @@ class Interrupts:
 INTERRUPTS: Final = Interrupts()
 
 
-def _outcome(answer: Any) -> str | None:
-    """What became of an interrupted statement; None if its own error is to be seen."""
-    if "error" in answer:
-        return None if answer["error"]["kind"] == "CommitUnknown" else NOTHING
-    if (instant := _instant(answer)) is not None:
-        return f"The write was committed as {instant} before it could be cancelled."
-    return NOTHING
+def _outcome(answer: Any, committed: str | None) -> str | None:
+    """What became of a statement that was interrupted, and was ``committed`` or failed.
+
+    None if its own error is to be seen.
+    """
+    if committed is not None:
+        return f"The write was committed as {committed} before it could be cancelled."
+    return None if answer["error"]["kind"] == "CommitUnknown" else NOTHING
 
 
 def _instant(answer: Any) -> str | None:
