@@ -16,9 +16,10 @@ from pyspark.sql import SparkSession
 
 import pyhudi
 from pyhudi.errors import SetupError
+from pyhudi.spark import session as session_module
 from pyhudi.spark.installation import check_before_start, check_running, java_program, java_version
 from pyhudi.spark.jars import LINES, NEWEST, jar_for, spark_line
-from pyhudi.spark.session import AS_HUDI, PROGRESS, spark_conf
+from pyhudi.spark.session import AS_HUDI, PROGRESS, WORKERS_DISTUTILS, spark_conf
 from pyhudi.spark.sessions import AttachedSession
 from tests.process_facts import answer_to
 from tests.spark.tables import Lake, rows_of
@@ -319,6 +320,24 @@ def test_threads_that_are_not_pinned_are_not_asked_for_their_session() -> None:
         sparkContext=SimpleNamespace(_gateway=SimpleNamespace(_gateway_client=object()))
     )
     assert AttachedSession(session).asking() is session
+
+
+@pytest.mark.parametrize(
+    ("spark", "python", "compares"),
+    [("3.5.1", (3, 11), True), ("3.5.1", (3, 12), False), ("4.0.0", (3, 11), False)],
+)
+def test_workers_import_distutils_only_where_pyspark_and_python_do(
+    spark: str, python: tuple[int, int], compares: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "pyspark", SimpleNamespace(__version__=spark))
+    monkeypatch.setattr(session_module, "sys", SimpleNamespace(version_info=python))
+    assert session_module._compares_by_distutils() == compares
+
+
+def test_the_builders_own_distutils_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "_compares_by_distutils", lambda: True)
+    configured = pyhudi.configure(SparkSession.Builder().config(WORKERS_DISTUTILS, "local"))
+    assert configured._options[WORKERS_DISTUTILS] == "local"
 
 
 def test_configure_serves_hudis_name_only_on_request() -> None:
